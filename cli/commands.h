@@ -21,6 +21,7 @@ void add_plan(flags::Command& app, Context& context);
 void add_ranks(flags::Command& app, Context& context);
 void add_sim(flags::Command& app, Context& context);
 void add_topology(flags::Command& app, Context& context);
+void add_probe(flags::Command& app, Context& context);
 // The next four commands read a Kubernetes cluster and change nothing in it.
 void add_status(flags::Command& app, Context& context);
 void add_explain_job(flags::Command& app, Context& context);

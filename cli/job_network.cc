@@ -10,8 +10,10 @@
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/choice.h"
+#include "common/strategy/probed_racks.h"
 #include "common/strategy/racks.h"
 #include "common/strategy/rank_maps.h"
+#include "common/topology/probes.h"
 #include "common/topology/spec.h"
 
 namespace gleaner::cli {
@@ -55,6 +57,25 @@ absl::Status read_map(const std::string& text, strategy::JobNetwork& network) {
   network.source = strategy::RankMapSource::kGiven;
   network.given = *std::move(map);
   return absl::OkStatus();
+}
+
+// Strategies with groups, and models of summers, see the tree that probes suggest. Other schedules see each pair.
+absl::Status find_groups(uint32_t workers, const plan::ScheduleParameters& schedule, strategy::JobNetwork& network) {
+  const bool has_groups = schedule.algorithm == "racks" || schedule.algorithm == "two-level";
+  network.of_probes = topology::is_of_probes(network.topology) && (has_groups || schedule.algorithm == strategy::kAuto);
+  if (!network.of_probes) return absl::OkStatus();
+  const uint32_t groups = has_groups && !schedule.stages.empty() ? schedule.stages.front() : 0;
+  GLN_ASSIGN_OR_RETURN(network.topology, strategy::tree_of_probes(network.topology, workers, groups));
+  return absl::OkStatus();
+}
+
+// Returns the names of the hosts in each rack.
+std::string groups_of(const strategy::JobNetwork& network, uint32_t workers) {
+  return absl::StrJoin(strategy::racks_of(network.topology, workers), "; ", [&](std::string* out, const auto& rack) {
+    absl::StrAppend(out, absl::StrJoin(rack, " ", [&](std::string* name, uint32_t host) {
+                      absl::StrAppend(name, network.topology.hosts()[host].name);
+                    }));
+  });
 }
 
 // Racks and two-level without --stages take the racks of the network.
@@ -101,6 +122,7 @@ absl::Status set_network(const JobFlags& flags, coordinator::Options& options) {
   if (const auto fits = strategy::validate(network, options.workers, options.summers); !fits.ok()) {
     return wrong(network.source == strategy::RankMapSource::kGiven ? "--rank-map" : "--topology", fits.message());
   }
+  GLN_RETURN_IF_ERROR(find_groups(options.workers, *options.reduction.schedule, network));
   set_stages(network, options.workers, *options.reduction.schedule);
   GLN_RETURN_IF_ERROR(set_bandwidths(network.topology, options));
   options.reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(network));
@@ -110,6 +132,10 @@ absl::Status set_network(const JobFlags& flags, coordinator::Options& options) {
 absl::Status find_rank_maps(const Env& env, coordinator::Options& options) {
   if (options.reduction.network == nullptr) return absl::OkStatus();
   strategy::JobNetwork network = *options.reduction.network;
+  if (network.of_probes) {
+    const std::string groups = groups_of(network, options.workers);
+    env.log->info("groups of near hosts, by probes", "hosts", groups.empty() ? "none: all are about as near" : groups);
+  }
   std::vector<plan::ScheduleParameters> schedules = {*options.reduction.schedule};
   if (options.reduction.schedule->algorithm == strategy::kAuto) {
     auto possible = strategy::schedules_for(network, options.workers);

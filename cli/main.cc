@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   gleaner::cli::Context context;
   gleaner::cli::add_plan(app, context);
   gleaner::cli::add_topology(app, context);
+  gleaner::cli::add_probe(app, context);
   gleaner::cli::add_ranks(app, context);
   gleaner::cli::add_sim(app, context);
   gleaner::cli::add_run(app, context);

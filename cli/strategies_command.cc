@@ -16,7 +16,9 @@
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
+#include "common/strategy/probed_racks.h"
 #include "common/strategy/racks.h"
+#include "common/topology/probes.h"
 
 namespace gleaner::cli {
 namespace {
@@ -57,13 +59,16 @@ absl::StatusOr<std::vector<uint64_t>> parse_sizes(const std::string& text) {
 }
 
 absl::StatusOr<Comparison> compare(const Flags& flags) {
-  GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology_of(flags.topology));
+  GLN_ASSIGN_OR_RETURN(topology::Topology topology, topology_of(flags.topology));
   const auto summers = static_cast<uint32_t>(flags.summers);
   if (summers >= topology.host_count()) {
     return absl::InvalidArgumentError(absl::StrCat("--summers: ", summers, " of the ", topology.host_count(),
                                                    " hosts; at least one host is a worker"));
   }
   const uint32_t workers = topology.host_count() - summers;
+  if (topology::is_of_probes(topology)) {
+    GLN_ASSIGN_OR_RETURN(topology, strategy::tree_of_probes(topology, workers));
+  }
   auto candidates = strategy::candidates(topology, workers, summers);
   if (!candidates.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", candidates.status().message()));
   Comparison made{.candidates = *std::move(candidates), .racks = strategy::racks_of(topology, workers)};

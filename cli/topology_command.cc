@@ -7,8 +7,10 @@
 #include "cli/commands.h"
 #include "cli/topology_flags.h"
 #include "common/base/status_macros.h"
+#include "common/strategy/probed_racks.h"
 #include "common/topology/drawing.h"
 #include "common/topology/json.h"
+#include "common/topology/probes.h"
 #include "common/topology/summary.h"
 
 namespace gleaner::cli {
@@ -17,10 +19,17 @@ namespace {
 struct Flags {
   TopologyFlags topology = {.name = "TOPOLOGY"};
   std::string output = "table";
+  bool groups = false;
 };
 
 absl::Status run_topology(const Flags& flags) {
-  GLN_ASSIGN_OR_RETURN(const topology::Topology made, topology_of(flags.topology));
+  GLN_ASSIGN_OR_RETURN(topology::Topology made, topology_of(flags.topology));
+  if (flags.groups) {
+    if (!topology::is_of_probes(made)) {
+      return absl::InvalidArgumentError("--groups: TOPOLOGY has no probes of several hosts; its links are known");
+    }
+    GLN_ASSIGN_OR_RETURN(made, strategy::tree_of_probes(made, made.host_count()));
+  }
   if (flags.output == "json") return print(topology::to_json(made));
   if (flags.output == "dot") return print(topology::to_dot(made));
   if (flags.output == "svg") {
@@ -39,6 +48,8 @@ void add_topology(flags::Command& app, Context& context) {
   flags::Command command = app.add_command("topology", "Show a network of hosts and switches, or write it to a file");
   command.add_text("TOPOLOGY", flags->topology.text, help_of_topology());
   add_link_flags(command, flags->topology);
+  command.add_switch("--groups", flags->groups,
+                     "Show the groups of near hosts that probes suggest, as racks, in place of a link for each pair");
   command
       .add_text("-o,--output", flags->output,
                 "table: distances, oversubscription, kinds of links; json: the file that --topology of other "

@@ -60,7 +60,7 @@ absl::StatusOr<double> receive_load(const Socket& socket, const Clock& clock, ab
   return 8 * bytes / absl::ToDoubleSeconds(now - counted_from);
 }
 
-absl::Status serve(const Env& env, const Socket& socket, const std::string& secret) {
+absl::Status serve(const Env& env, const Socket& socket, const std::string& secret, absl::Duration most) {
   const Clock& clock = *env.clock;
   const absl::Duration begin = clock.since_start();
   Hello hello;
@@ -72,7 +72,7 @@ absl::Status serve(const Env& env, const Socket& socket, const std::string& secr
     return absl::PermissionDeniedError("the client does not know the secret");
   }
   const Proof proof = prove("server", hello.nonce, answer.nonce, secret);
-  const absl::Duration deadline = begin + kMostTime;
+  const absl::Duration deadline = begin + most;
   GLN_RETURN_IF_ERROR(socket.write(proof.data(), proof.size(), clock, deadline));
   GLN_RETURN_IF_ERROR(send_load(socket, clock, deadline));
   GLN_ASSIGN_OR_RETURN(const double rate, receive_load(socket, clock, deadline));
@@ -83,12 +83,14 @@ absl::Status serve(const Env& env, const Socket& socket, const std::string& secr
 
 }  // namespace
 
-MeasureServer::MeasureServer(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest)
+MeasureServer::MeasureServer(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest,
+                             absl::Duration most)
     : env_(env),
       listener_(std::move(listener)),
       address_(std::move(address)),
       secret_(std::move(secret)),
       rest_(rest),
+      most_(most),
       stop_(eventfd(0, EFD_CLOEXEC)),
       thread_([this] { run(); }) {}
 
@@ -109,25 +111,29 @@ void MeasureServer::run() {
   while (wait(listener_.fd(), -1)) {
     const absl::StatusOr<Socket> peer = listener_.accept();
     if (!peer.ok()) continue;
-    const absl::Status served = serve(env_, *peer, secret_);
+    const absl::Status served = serve(env_, *peer, secret_, most_);
     if (absl::IsPermissionDenied(served)) env_.log->warning("a measurement was refused", "why", served.message());
     if (served.ok() && !wait(-1, static_cast<int>(absl::ToInt64Milliseconds(rest_)))) return;
   }
 }
 
 absl::StatusOr<std::unique_ptr<MeasureServer>> MeasureServer::start(const Env& env, const Address& address,
-                                                                    std::string secret, absl::Duration rest) {
+                                                                    std::string secret, absl::Duration rest,
+                                                                    absl::Duration most) {
   if (secret.empty()) return absl::InvalidArgumentError("measurements need a secret");
   GLN_ASSIGN_OR_RETURN(Socket listener, Socket::listen(address));
   GLN_ASSIGN_OR_RETURN(Address bound, listener.local_address());
   return std::unique_ptr<MeasureServer>(
-      new MeasureServer(env, std::move(listener), std::move(bound), std::move(secret), rest));
+      new MeasureServer(env, std::move(listener), std::move(bound), std::move(secret), rest, most));
 }
 
-absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret) {
+absl::StatusOr<MeasuredPath> measure_path(const Env& env, const Address& peer, const std::string& secret,
+                                          absl::Duration most) {
   const Clock& clock = *env.clock;
-  const absl::Duration deadline = clock.since_start() + kMostTime;
+  const absl::Duration begin = clock.since_start(), deadline = begin + most;
   GLN_ASSIGN_OR_RETURN(const Socket socket, Socket::connect(peer, clock, deadline));
+  MeasuredPath path;
+  path.round_trip = clock.since_start() - begin;
   if (socket.is_to_itself()) return absl::FailedPreconditionError("the peer is this machine itself");
   Hello hello;
   GLN_RETURN_IF_ERROR(socket.read(&hello, sizeof(hello), clock, deadline));
@@ -138,11 +144,13 @@ absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::s
   Answer answer;
   GLN_RETURN_IF_ERROR(env.random->fill(answer.nonce));
   answer.proof = prove("client", hello.nonce, answer.nonce, secret);
+  const absl::Duration answered = clock.since_start();
   GLN_RETURN_IF_ERROR(socket.write(&answer, sizeof(answer), clock, deadline));
   Proof proof{};
   const absl::Status proved = socket.read(proof.data(), proof.size(), clock, deadline);
   if (absl::IsUnavailable(proved)) return absl::PermissionDeniedError("the peer has another secret");
   GLN_RETURN_IF_ERROR(proved);
+  path.round_trip = std::min(path.round_trip, clock.since_start() - answered);
   if (!same_proof(proof, prove("server", hello.nonce, answer.nonce, secret))) {
     return absl::PermissionDeniedError("the peer does not know the secret");
   }
@@ -152,7 +160,14 @@ absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::s
   GLN_RETURN_IF_ERROR(socket.read(report.data(), report.size(), clock, deadline));
   uint64_t sent = 0;
   for (size_t i = 0; i < report.size(); ++i) sent |= static_cast<uint64_t>(report[i]) << (8 * i);
-  return std::min(received, static_cast<double>(sent));
+  path.bits_per_second = std::min(received, static_cast<double>(sent));
+  path.round_trip = std::min(path.round_trip, socket.least_round_trip());
+  return path;
+}
+
+absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret) {
+  GLN_ASSIGN_OR_RETURN(const MeasuredPath path, measure_path(env, peer, secret));
+  return path.bits_per_second;
 }
 
 absl::StatusOr<std::vector<Address>> resolve(const Address& peers) {

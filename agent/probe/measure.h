@@ -2,7 +2,7 @@
 // speed. The load takes a fifth of a second each way.
 //
 // Both sides prove that they know a secret (HMAC-SHA256 over both sides' nonces) before any load is sent. The secret
-// itself is never sent, and the load has no content. A connection ends after kMostTime. A server serves one connection
+// itself is never sent, and the load has no content. A connection ends after a limit. A server serves one connection
 // at a time and pauses after each measurement. For a fast link, one TCP stream in so short a time gives only a lower
 // bound. docs/agent.md has the format.
 #pragma once
@@ -22,22 +22,25 @@
 namespace gleaner::probe {
 
 inline constexpr absl::Duration kLoadTime = absl::Milliseconds(200);  // each way
-inline constexpr absl::Duration kMostTime = absl::Seconds(1);         // limit of a connection
+inline constexpr absl::Duration kMostTime = absl::Seconds(1);         // limit of a connection, unless stated
 
 class MeasureServer {
  public:
   // Serves on a thread of its own, "gln-measure", until destroyed. `address.host` is an IP address; port 0: any free
-  // port. After each measurement the server accepts no connection for `rest`. Unavailable: the port is in use.
+  // port. After each measurement the server accepts no connection for `rest`. A connection ends after `most`, which
+  // slow links may need above kMostTime. Unavailable: the port is in use.
   static absl::StatusOr<std::unique_ptr<MeasureServer>> start(const Env& env, const Address& address,
                                                               std::string secret,
-                                                              absl::Duration rest = absl::Seconds(1));
+                                                              absl::Duration rest = absl::Seconds(1),
+                                                              absl::Duration most = kMostTime);
   ~MeasureServer();
   MeasureServer(const MeasureServer&) = delete;
   MeasureServer& operator=(const MeasureServer&) = delete;
   Address address() const { return address_; }  // with the actual port
 
  private:
-  MeasureServer(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest);
+  MeasureServer(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest,
+                absl::Duration most);
   void run();
   bool wait(int fd, int milliseconds) const;
 
@@ -45,14 +48,23 @@ class MeasureServer {
   const Socket listener_;
   const Address address_;
   const std::string secret_;
-  const absl::Duration rest_;
+  const absl::Duration rest_, most_;
   const Descriptor stop_;  // an eventfd
   std::thread thread_;     // declared last, since it uses all members above
 };
 
-// Returns the bandwidth of the slower direction, in bits per second. Blocks for at most kMostTime. PermissionDenied:
-// the peer does not know the secret. FailedPrecondition: the peer is this machine. Unavailable, DeadlineExceeded: the
-// caller may try another peer.
+// The path to a peer, as a measurement shows it.
+struct MeasuredPath {
+  double bits_per_second = 0;  // of the slower direction
+  absl::Duration round_trip;   // the shortest of the connection
+};
+
+// Measures the path to a peer. Blocks for at most `most`. PermissionDenied: the peer does not know the secret.
+// FailedPrecondition: the peer is this machine. Unavailable, DeadlineExceeded: the caller may try another peer.
+absl::StatusOr<MeasuredPath> measure_path(const Env& env, const Address& peer, const std::string& secret,
+                                          absl::Duration most = kMostTime);
+
+// Returns the bandwidth that measure_path() finds.
 absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret);
 
 // Returns the IP addresses of a name (such as a headless Service's), each with the port of `peers`.

@@ -2,14 +2,16 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/tcp.h>  // unlike <netinet/tcp.h> with tcpi_min_rtt
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -129,6 +131,15 @@ absl::StatusOr<Address> Socket::local_address() const {
   const uint16_t port = address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
                                                       : reinterpret_cast<const sockaddr_in*>(&address)->sin_port;
   return Address{host_of(address), ntohs(port)};
+}
+
+absl::Duration Socket::least_round_trip() const {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  const bool told = getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+                    size >= offsetof(tcp_info, tcpi_min_rtt) + sizeof(info.tcpi_min_rtt);
+  if (!told || info.tcpi_min_rtt == 0 || info.tcpi_min_rtt == UINT32_MAX) return absl::InfiniteDuration();
+  return absl::Microseconds(info.tcpi_min_rtt);
 }
 
 bool Socket::is_to_itself() const {

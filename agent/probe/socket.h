@@ -25,6 +25,8 @@ class Socket {
   absl::Status write(const void* bytes, size_t count, const Clock& clock, absl::Duration deadline) const;
 
   absl::StatusOr<Address> local_address() const;
+  // Returns the shortest round trip that the kernel has seen on the connection; infinite if it does not tell.
+  absl::Duration least_round_trip() const;
   bool is_to_itself() const;  // true if both ends have the same IP address
   int fd() const { return descriptor_.get(); }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from wire import jobs, peers
 from wire.efficiency import STEP, one
@@ -15,6 +16,12 @@ from wire.steps import Steps
 FLAT = Setting(8, 0)
 RACKS = Setting(8, 0, tiers=(4, 2), uplinks=("50mbit",))
 TIERS = Setting(12, 0, tiers=(3, 2, 2), uplinks=("100mbit", "50mbit"))
+# 16 processes share few cores, so links are slow enough to be the limit. A probe of two hosts shows an uplink only if
+# the uplink is slower than a link of a host.
+HIDDEN = Setting(16, 0, rate="40mbit", tiers=(4, 4), uplinks=("20mbit",))
+HIDDEN_STEP = 2 * MIB
+# The order of the workers, in which each four successive ones are a random group: random.Random(1).shuffle().
+HIDDEN_ORDER = [2, 10, 0, 14, 6, 5, 3, 8, 7, 11, 15, 1, 12, 13, 9, 4]
 RACKS_STEP = 16 * MIB  # per worker; a quarter of STEP, as the uplinks have a quarter of the hosts' rate
 # The ranks of Gloo's ring alternate between the two racks, as ranks do whose order follows from nothing.
 ALTERNATING = [0, 4, 1, 5, 2, 6, 3, 7]
@@ -155,6 +162,29 @@ def auto_beside_best(lab: Lab, steps: int) -> Measured:
     return quotient(best, auto, figures)
 
 
+def probes_of(part: Part) -> Path:
+    """Measures all pairs of hosts. Returns the file of probes."""
+    command = [*part.lab.starter(), jobs.GLEANER, "probe", "pairs", "--hosts", str(part.hosts_file())]
+    told = subprocess.run(command, capture_output=True, text=True)
+    if told.returncode != 0:
+        raise RuntimeError(told.stderr.strip())
+    path = part.lab.folder / "probes.json"
+    path.write_text(told.stdout)
+    return path
+
+
+def found_groups_beside_random(lab: Lab, steps: int) -> Measured:
+    """Compares two-level in random groups with two-level in the groups that probes find. The workers of both jobs have
+    the same order, which says nothing about their racks."""
+    part = ordered(lab.part(16, 0), HIDDEN_ORDER)
+    probes = probes_of(part)
+    by_probes = jobs.measure(part, one(HIDDEN_STEP), *enough(2.0, steps),
+                             flags=["--strategy", "two-level", "--topology", str(probes)])  # fmt: skip
+    random = jobs.measure(part, one(HIDDEN_STEP), *enough(6.0, steps),
+                          flags=["--strategy", "two-level", "--stages", "4,4"])  # fmt: skip
+    return quotient(random, by_probes, {"ours": by_probes.median, "random groups": random.median})
+
+
 def beside_equation(lab: Lab, steps: int) -> Measured:
     """Compares BlueConnect's time with Eq. 7, which the simulator agrees with for a vector that is not cut."""
     strategy = Strategy("blueconnect", (3, 2, 2))
@@ -187,4 +217,6 @@ def rows() -> list[Row]:
     racks.append(Row("2 racks of 4: the best strategy beside Gloo's ring across racks", 1.8, RACKS,
                      beside_alternating_ring, lambda _: 70.0, peers=True))  # fmt: skip
     tiers = Row("3 tiers: blueconnect 3,2,2 beside its Eq. 7", 0.95, TIERS, beside_equation, lambda steps: 3.0 * steps)
-    return [*flat_rows(), *racks, tiers]
+    hidden = Row("16 hosts in 4 hidden groups: two-level by probes beside random groups", 1.2, HIDDEN,
+                 found_groups_beside_random, lambda _: 90.0 + 150.0)  # fmt: skip
+    return [*flat_rows(), *racks, tiers, hidden]

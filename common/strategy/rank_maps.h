@@ -32,6 +32,7 @@ struct JobNetwork {
   // The schedules whose map differs from the identity, or whose ranks master different numbers of chunks, with both:
   // the result of map_ranks().
   std::vector<plan::ScheduleParameters> mapped;
+  bool of_probes = false;  // the topology is the tree that probes suggest (probed_racks.h)
 };
 
 // Returns OK if the topology has a host for each member, and a given map has each of n = `workers` workers once.

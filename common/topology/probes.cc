@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/topology/latency.h"
 #include "common/topology/probes_json.h"
 
 namespace gleaner::topology {
@@ -73,6 +75,22 @@ absl::StatusOr<Probes> parse_probes(absl::string_view text) {
   return read_probes(root);
 }
 
+std::string to_json(const Probes& probes) {
+  const auto rows = [&](auto&& value) {
+    std::vector<std::string> lines;
+    for (size_t i = 0; i < probes.size(); ++i) {
+      Json row = Json::array();
+      for (size_t j = 0; j < probes.size(); ++j) row.push_back(i == j ? 0 : value(i, j));
+      lines.push_back(row.dump());
+    }
+    return absl::StrJoin(lines, ",\n  ");
+  };
+  const auto latency = [&](size_t i, size_t j) { return microseconds_of_seconds(probes.latency(i, j)); };
+  const auto bandwidth = [&](size_t i, size_t j) { return probes.bandwidth(i, j); };
+  return absl::StrCat("{\"hosts\": ", Json(probes.names).dump(), ",\n \"latency_us\": [\n  ", rows(latency),
+                      "],\n \"bandwidth\": [\n  ", rows(bandwidth), "]}\n");
+}
+
 absl::StatusOr<Topology> topology_of(const Probes& probes) {
   const auto hosts = static_cast<uint32_t>(probes.size());
   std::vector<Host> all;
@@ -95,6 +113,26 @@ absl::StatusOr<Topology> topology_of(const Probes& probes) {
     }
   }
   return Topology::make(std::move(all), std::move(ports), std::move(links));
+}
+
+bool is_of_probes(const Topology& topology) {
+  const size_t hosts = topology.host_count();
+  if (hosts < 2 || topology.switches().size() != hosts || topology.links().size() != hosts * (hosts + 1) / 2) {
+    return false;
+  }
+  const auto joins = [&](size_t link, size_t a, size_t b) {
+    return topology.links()[link].a == a && topology.links()[link].b == b;
+  };
+  size_t link = 0;
+  for (; link < hosts; ++link) {
+    if (!joins(link, link, hosts + link)) return false;
+  }
+  for (size_t i = 0; i < hosts; ++i) {
+    for (size_t j = i + 1; j < hosts; ++j) {
+      if (!joins(link++, hosts + i, hosts + j)) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace gleaner::topology

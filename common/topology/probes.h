@@ -29,9 +29,16 @@ struct Probes {
 // InvalidArgument names the field and entry that are wrong.
 absl::StatusOr<Probes> parse_probes(absl::string_view text);
 
+// Returns the file, with a line for each row, which ends with a newline. parse_probes() makes equal probes of it if
+// each latency comes from microseconds (common/topology/latency.h).
+std::string to_json(const Probes& probes);
+
 // Returns the topology that the probes suggest. Host i hangs at a switch "port-of-NAME" of its own, by a link with the
 // largest bandwidth of its row and no latency. A link with the pair's bandwidth and latency joins each two switches. So
 // the path between two hosts is unique, and a host's own link bounds its flows together. place is empty.
 absl::StatusOr<Topology> topology_of(const Probes& probes);
+
+// Returns whether the topology is one that topology_of() makes of probes between two hosts or more.
+bool is_of_probes(const Topology& topology);
 
 }  // namespace gleaner::topology

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/topology/builders.h"
 #include "common/topology/json.h"
 #include "common/topology/paths.h"
 #include "tests/unit/topology/errors.h"
@@ -36,6 +37,30 @@ TEST(Probes, ReadsMatrices) {
     EXPECT_EQ(probes->latency(i, i), 0) << "the diagonal does not count";
     EXPECT_EQ(probes->bandwidth(i, i), 0);
   }
+}
+
+TEST(Probes, FileIsReadBack) {
+  const Probes probes = *parse_probes(kFile);
+  const auto again = parse_probes(to_json(probes));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->names, probes.names);
+  EXPECT_EQ(again->latency_seconds, probes.latency_seconds);
+  EXPECT_EQ(again->bits_per_second, probes.bits_per_second);
+}
+
+TEST(Probes, TopologyTellsWhereItComesFrom) {
+  const Topology made = *topology_of(*parse_probes(kFile));
+  EXPECT_TRUE(is_of_probes(made));
+  EXPECT_TRUE(is_of_probes(*parse_topology(to_json(made))));
+  EXPECT_FALSE(is_of_probes(*star(3, {})));
+  EXPECT_FALSE(
+      is_of_probes(*topology_of(*parse_probes(R"({"hosts": ["a"], "latency_us": [[0]], "bandwidth": [[0]]})"))));
+  std::vector<Link> links = made.links();
+  std::swap(links[3], links[4]);
+  EXPECT_FALSE(is_of_probes(*Topology::make(made.hosts(), made.switches(), links)));
+  links = made.links();
+  links[0].b = 4;
+  EXPECT_FALSE(is_of_probes(*Topology::make(made.hosts(), made.switches(), links)));
 }
 
 TEST(Probes, TopologyHasAPathOfEachPair) {

@@ -1,0 +1,315 @@
+#include "common/strategy/probed_racks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/ranks/embedding.h"
+#include "common/ranks/grouping.h"
+#include "common/ranks/rank_map.h"
+
+namespace gleaner::strategy {
+namespace {
+
+// The size of the message whose time is a distance. Latencies count as much as bandwidths in data centers, where links
+// carry it in tens of microseconds.
+constexpr double kMessageBytes = 64 << 10;
+constexpr uint32_t kFewGroups = 32;  // up to so many are always tried, if each has two hosts in the mean
+// An uplink counts as slow if probes across racks have less than this part of the bandwidth of those within.
+constexpr double kSlowUplink = 0.9;
+constexpr double kMostMedians = 1.25;
+constexpr int kMostRounds = 20;  // of exchanges
+
+// Returns 0 without values.
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// The measurements between each two hosts.
+class Pairs {
+ public:
+  explicit Pairs(const topology::Topology& probes) : hosts_(probes.host_count()), own_(hosts_) {
+    bits_.resize(size_t{hosts_} * hosts_);
+    latency_.resize(bits_.size());
+    for (const topology::Link& link : probes.links()) {
+      const bool is_own = probes.is_host(link.a) || probes.is_host(link.b);
+      const double slower = std::min(link.bits_per_second, link.back_bits_per_second);
+      if (is_own) {
+        own_[std::min(link.a, link.b)] = slower;
+        continue;
+      }
+      const uint32_t a = link.a - hosts_, b = link.b - hosts_;  // host i is at switch i
+      bits_[index(a, b)] = bits_[index(b, a)] = slower;
+      latency_[index(a, b)] = latency_[index(b, a)] = link.latency_seconds;
+    }
+  }
+
+  uint32_t hosts() const { return hosts_; }
+  double own(uint32_t host) const { return own_[host]; }
+  double latency(uint32_t a, uint32_t b) const { return latency_[index(a, b)]; }
+  double bits_per_second(uint32_t a, uint32_t b) const { return bits_[index(a, b)]; }
+  // Returns the part of what both hosts' own links carry that the path carries.
+  double part(uint32_t a, uint32_t b) const { return bits_per_second(a, b) / std::min(own_[a], own_[b]); }
+  double message_seconds(uint32_t a, uint32_t b) const {
+    return latency(a, b) + kMessageBytes * 8 / bits_per_second(a, b);
+  }
+
+ private:
+  size_t index(uint32_t a, uint32_t b) const { return size_t{a} * hosts_ + b; }
+
+  const uint32_t hosts_;
+  std::vector<double> own_;             // bit/s of each host's own link
+  std::vector<double> bits_, latency_;  // by two hosts
+};
+
+// Limits each distance to kMostMedians medians.
+void limit(ranks::Distances& distances) {
+  std::vector<double> all;
+  const auto each = [&](auto&& visit) {
+    for (uint32_t a = 0; a < distances.hosts(); ++a) {
+      for (uint32_t b = 0; b < distances.hosts(); ++b) {
+        if (a != b) visit(distances.at(a, b));
+      }
+    }
+  };
+  each([&](double distance) { all.push_back(distance); });
+  const double most = kMostMedians * median(std::move(all));
+  each([&](double& distance) { distance = std::min(distance, most); });
+}
+
+// Exchanges hosts of different groups as long as hosts come nearer to their groups, in the sum of all distances.
+class Exchanges {
+ public:
+  Exchanges(ranks::Groups groups, const ranks::Distances& distances)
+      : distances_(distances), groups_(std::move(groups)), group_of_(distances.hosts()), slot_of_(distances.hosts()) {
+    sums_.resize(size_t{distances.hosts()} * groups_.size());
+    for (uint32_t group = 0; group < groups_.size(); ++group) {
+      for (uint32_t slot = 0; slot < groups_[group].size(); ++slot) place(groups_[group][slot], group, slot);
+    }
+  }
+
+  ranks::Groups run() {
+    bool improved = true;
+    for (int round = 0; round < kMostRounds && improved; ++round) {
+      improved = false;
+      for (uint32_t a = 0; a < distances_.hosts(); ++a) {
+        for (uint32_t b = 0; b < a; ++b) improved |= exchange(a, b);
+      }
+    }
+    for (std::vector<uint32_t>& group : groups_) std::ranges::sort(group);
+    std::ranges::sort(groups_);
+    return std::move(groups_);
+  }
+
+ private:
+  // Returns the sum of a host's distances to the hosts of a group.
+  double& sum(uint32_t host, uint32_t group) { return sums_[size_t{host} * groups_.size() + group]; }
+
+  void place(uint32_t host, uint32_t group, uint32_t slot) {
+    groups_[group][slot] = host;
+    group_of_[host] = group;
+    slot_of_[host] = slot;
+    for (uint32_t other = 0; other < distances_.hosts(); ++other) sum(other, group) += distances_.at(other, host);
+  }
+  void remove(uint32_t host) {
+    for (uint32_t other = 0; other < distances_.hosts(); ++other) {
+      sum(other, group_of_[host]) -= distances_.at(other, host);
+    }
+  }
+
+  // Exchanges two hosts if that helps. Returns whether it did.
+  bool exchange(uint32_t a, uint32_t b) {
+    const uint32_t of_a = group_of_[a], of_b = group_of_[b];
+    if (of_a == of_b) return false;
+    const double before = sum(a, of_a) + sum(b, of_b);
+    const double after = sum(a, of_b) + sum(b, of_a) - 2 * distances_.at(a, b);
+    if (after >= before * (1 - 1e-9)) return false;
+    const uint32_t slot_of_a = slot_of_[a], slot_of_b = slot_of_[b];
+    remove(a);
+    remove(b);
+    place(a, of_b, slot_of_b);
+    place(b, of_a, slot_of_a);
+    return true;
+  }
+
+  const ranks::Distances& distances_;
+  ranks::Groups groups_;
+  std::vector<uint32_t> group_of_, slot_of_;  // by host
+  std::vector<double> sums_;                  // by host, then group
+};
+
+// A grouping of the workers, and how well it explains their distances.
+struct Grouping {
+  ranks::Groups groups;
+  std::vector<uint32_t> group_of;
+  double near = 0, far = 0;  // median distances within groups, and across
+  double unexplained = 0;
+
+  bool is_distinct() const { return near > 0 && far >= kLeastContrast * near; }
+};
+
+Grouping explain(ranks::Groups groups, const ranks::Distances& distances) {
+  Grouping made{std::move(groups), std::vector<uint32_t>(distances.hosts())};
+  for (uint32_t group = 0; group < made.groups.size(); ++group) {
+    for (const uint32_t host : made.groups[group]) made.group_of[host] = group;
+  }
+  const auto each_pair = [&](auto&& visit) {
+    for (uint32_t a = 0; a < distances.hosts(); ++a) {
+      for (uint32_t b = 0; b < a; ++b) visit(made.group_of[a] == made.group_of[b], distances.at(a, b));
+    }
+  };
+  std::vector<double> near, far;
+  each_pair([&](bool is_near, double distance) { (is_near ? near : far).push_back(distance); });
+  made.near = median(std::move(near));
+  made.far = median(std::move(far));
+  each_pair([&](bool is_near, double distance) {
+    made.unexplained += std::abs(distance - (is_near ? made.near : made.far));
+  });
+  return made;
+}
+
+// Returns the best grouping, whether it is distinct or not; nothing if there are too few hosts.
+absl::StatusOr<std::optional<Grouping>> group(const ranks::Distances& distances, uint32_t wanted) {
+  const uint32_t hosts = distances.hosts();
+  const uint32_t usual = std::max(kFewGroups, 2 * ranks::balanced_group_count(hosts));
+  const uint32_t least = wanted > 0 ? wanted : 2, most = wanted > 0 ? wanted : std::min(hosts / 2, usual);
+  std::optional<Grouping> best;
+  if (least > most) return best;
+  GLN_ASSIGN_OR_RETURN(const ranks::Embedding embedding, ranks::embed(distances, {}));
+  for (uint32_t count = least; count <= most; ++count) {
+    for (const double elasticity : {1.0, 2.0}) {
+      if (elasticity > 1 && wanted > 0) continue;
+      GLN_ASSIGN_OR_RETURN(ranks::Groups groups, ranks::group(embedding, {.groups = count, .elasticity = elasticity}));
+      Grouping explained = explain(Exchanges(std::move(groups), distances).run(), distances);
+      if (!best.has_value() || explained.unexplained < best->unexplained) best = std::move(explained);
+    }
+  }
+  return best;
+}
+
+// The tree that a grouping makes of pairs.
+class Tree {
+ public:
+  Tree(const topology::Topology& probes, const Pairs& pairs, const Grouping& grouping)
+      : probes_(probes), pairs_(pairs), grouping_(grouping), racks_(grouping.groups) {
+    std::vector<double> parts, near, far;
+    const auto workers = static_cast<uint32_t>(grouping.group_of.size());
+    for (uint32_t a = 0; a < workers; ++a) {
+      for (uint32_t b = 0; b < a; ++b) {
+        const bool is_near = grouping.group_of[a] == grouping.group_of[b];
+        (is_near ? near : far).push_back(pairs.latency(a, b));
+        if (is_near) parts.push_back(pairs.part(a, b));
+      }
+    }
+    near_latency_ = median(std::move(near));
+    uplink_latency_ = far.empty() ? 0 : std::max(0.0, median(std::move(far)) - near_latency_) / 2;
+    near_part_ = parts.empty() ? 1 : median(std::move(parts));
+    for (uint32_t host = workers; host < pairs.hosts(); ++host) racks_[nearest(host)].push_back(host);
+  }
+
+  absl::StatusOr<topology::Topology> make() const {
+    std::vector<topology::Switch> switches;
+    std::vector<topology::Link> links(probes_.host_count());
+    absl::flat_hash_set<std::string> taken;
+    for (const topology::Host& host : probes_.hosts()) taken.insert(host.name);
+    const auto add_switch = [&](std::string name) {
+      while (!taken.insert(name).second) name += "-";
+      switches.push_back({name});
+      return static_cast<uint32_t>(probes_.host_count() + switches.size() - 1);
+    };
+    const uint32_t core = racks_.size() > 1 ? add_switch("core") : 0;
+    for (uint32_t rack = 0; rack < racks_.size(); ++rack) {
+      const uint32_t at = add_switch(absl::StrCat("group-", rack));
+      for (const uint32_t host : racks_[rack]) {
+        links[host] = {host, at, pairs_.own(host), pairs_.own(host), near_latency_ / 2};
+      }
+      if (racks_.size() == 1) continue;
+      const double uplink = uplink_of(rack);
+      links.push_back({at, core, uplink, uplink, uplink_latency_});
+    }
+    return topology::Topology::make(probes_.hosts(), std::move(switches), std::move(links));
+  }
+
+ private:
+  // Returns the rack to whose workers the messages of a host take least time.
+  uint32_t nearest(uint32_t host) const {
+    uint32_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (uint32_t group = 0; group < grouping_.groups.size(); ++group) {
+      std::vector<double> seconds;
+      for (const uint32_t worker : grouping_.groups[group]) {
+        seconds.push_back(pairs_.message_seconds(host, worker));
+      }
+      const double usual = median(std::move(seconds));
+      if (usual < least) {
+        least = usual;
+        best = group;
+      }
+    }
+    return best;
+  }
+
+  // A path across racks is as fast as the slower one of both uplinks, so the fastest path tells a rack's own.
+  double uplink_of(uint32_t rack) const {
+    double fastest = 0, part = 0;
+    for (uint32_t other = 0; other < grouping_.groups.size(); ++other) {
+      if (other == rack) continue;
+      std::vector<double> bits, parts;
+      for (const uint32_t a : grouping_.groups[rack]) {
+        for (const uint32_t b : grouping_.groups[other]) {
+          bits.push_back(pairs_.bits_per_second(a, b));
+          parts.push_back(pairs_.part(a, b));
+        }
+      }
+      fastest = std::max(fastest, median(std::move(bits)));
+      part = std::max(part, median(std::move(parts)));
+    }
+    if (part < kSlowUplink * near_part_) return fastest;
+    double all = 0;
+    for (const uint32_t host : racks_[rack]) all += pairs_.own(host);
+    return all;
+  }
+
+  const topology::Topology& probes_;
+  const Pairs& pairs_;
+  const Grouping& grouping_;
+  ranks::Groups racks_;  // of all hosts
+  double near_latency_ = 0, uplink_latency_ = 0;
+  double near_part_ = 1;  // Pairs::part() within groups
+};
+
+}  // namespace
+
+absl::StatusOr<topology::Topology> tree_of_probes(const topology::Topology& probes, uint32_t workers, uint32_t groups) {
+  if (workers > probes.host_count() || workers == 0 || groups > workers) {
+    return absl::InvalidArgumentError(absl::StrCat("there are probes of ", probes.host_count(), " hosts, for ", workers,
+                                                   " workers",
+                                                   groups > 0 ? absl::StrCat(" in ", groups, " groups") : "",
+                                                   "; each worker needs a host, and each group a worker"));
+  }
+  const Pairs pairs(probes);
+  ranks::Distances distances(workers);
+  for (uint32_t a = 0; a < workers; ++a) {
+    for (uint32_t b = 0; b < workers; ++b) {
+      if (a != b) distances.at(a, b) = pairs.message_seconds(a, b);
+    }
+  }
+  limit(distances);
+  GLN_ASSIGN_OR_RETURN(std::optional<Grouping> found, group(distances, groups));
+  if (!found.has_value() || (groups == 0 && !found->is_distinct())) {
+    found = explain({ranks::identity(workers)}, distances);
+  }
+  return Tree(probes, pairs, *found).make();
+}
+
+}  // namespace gleaner::strategy

@@ -1,0 +1,36 @@
+// The racks of a network of which only probes between its hosts are known. Probes say how far each two hosts are from
+// each other, but not which pairs share a link. tree_of_probes() finds groups of near hosts, and makes the tree of
+// switches that explains why they are near: hosts of a group share a rack, whose uplink is as fast as the probes across
+// racks. So strategies, rank maps and bounds see the racks of a cloud that does not tell them. Pure.
+//
+// 1. The distance of two hosts is the time of a message between them, latency and bytes / bandwidth, so that the
+//    measure which tells hosts apart counts, whichever it is. The message has 64 KiB.
+// 2. Hosts are embedded by their distances and divided by k-means (common/ranks/grouping.h, Luo §4.2.1).
+//    Exchanges of two hosts improve the groups, since the embedding is not exact. Of a distance only 5/4 of the median
+//    count, since a single measurement may be far off.
+// 3. The number of groups is the one that explains the distances best: the sum of the differences between each distance
+//    and the median of its kind, within groups or across them, is the least. Groups that are merged have far hosts
+//    within them, and those that are split near hosts across them. Equal and unequal sizes are tried.
+// 4. Probes run one at a time, so what they measure across two racks is what the slower uplink carries, unless it is
+//    about as much as within racks. An uplink then carries all that the hosts of its rack can send.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "common/topology/topology.h"
+
+namespace gleaner::strategy {
+
+// The median distance across groups must be longer than within groups by this factor, or there are no racks.
+inline constexpr double kLeastContrast = 1.1;
+
+// Returns the tree that a topology of probes (topology::is_of_probes()) suggests, with the same hosts. Groups are those
+// of hosts 0 to `workers` - 1; each further host is in the rack that is nearest to it. `groups`: the number of groups,
+// whose sizes then differ by one at most; 0: the one that explains the probes best. In that case all hosts are at one
+// switch if the best grouping has less than kLeastContrast. InvalidArgument: there are fewer hosts than workers, or
+// than groups.
+absl::StatusOr<topology::Topology> tree_of_probes(const topology::Topology& probes, uint32_t workers,
+                                                  uint32_t groups = 0);
+
+}  // namespace gleaner::strategy
