@@ -14,7 +14,7 @@ absl::Status Strategies::prepare(const plan::Plan& plan) {
     const plan::Tensor& planned = plan.tensors[i];
     if (tensors_[i].keeps_strategy(planned) || most_begun(i) <= planned.schedule_from) continue;
     GLN_RARE("worker: a change of strategy comes too late");
-    if (GLN_MUTATION("worker: follows a change of strategy that comes too late")) continue;
+    if (GLN_MUTATION("a change of strategy that comes too late is followed")) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("the plan of epoch ", plan.epoch, " changes the strategy of tensor '", planned.name,
                      "' from push_pull ", planned.schedule_from, " on, but this worker has begun ", most_begun(i),
@@ -28,7 +28,7 @@ absl::Status Strategies::prepare(const plan::Plan& plan) {
 }
 
 void Strategies::withdraw(uint32_t epoch) {
-  if (GLN_MUTATION("worker: goes on holding when a change of strategy is withdrawn")) return;
+  if (GLN_MUTATION("a withdrawn change of strategy goes on holding")) return;
   if (prepared_epoch_ == epoch) forget_prepared();
 }
 
@@ -59,9 +59,9 @@ std::optional<Strategies::Schedule> Strategies::find(uint32_t tensor, uint32_t p
   const Tensor& state = tensors_[tensor];
   const std::span<const uint64_t> begun = begun_of(tensor);
   const uint64_t number = partition < begun.size() ? begun[partition] : 0;
-  if (number >= state.held_from && !GLN_MUTATION("worker: does not wait for a change of strategy")) return std::nullopt;
+  if (number >= state.held_from && !GLN_MUTATION("push_pulls do not wait for a change of strategy")) return std::nullopt;
   auto change = state.changes.rbegin();
-  const bool is_early = GLN_MUTATION("worker: changes a strategy too early");
+  const bool is_early = GLN_MUTATION("a strategy changes too early");
   while (change->from > number && change + 1 != state.changes.rend() && !is_early) ++change;
   return std::optional<Schedule>(std::in_place, change->schedule);
 }

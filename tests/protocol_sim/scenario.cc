@@ -163,12 +163,22 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
   for (plan::Tensor& tensor : scenario.tensors) tensor.elements = std::max<uint64_t>(tensor.elements, 1);
 }
 
+// Makes a job whose steps take less than a millisecond, so that a change of strategy may come too late.
+void hurry(Scenario& scenario) {
+  scenario.steps *= 4;
+  scenario.weather.most_delay = 20 * kMicrosecond;
+  scenario.weather.late_chance = 0;
+  scenario.paces.assign(scenario.job.workers, 200 * kMicrosecond);
+}
+
 // Has the coordinator change strategies while the job runs, for which the job is a long one. Links are mostly equal and
 // windows mostly large, so that several strategies take about as long. Simulated jobs are short, so the times of counts
 // are milliseconds here, too.
 void draw_changes(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
   scenario.steps *= 5;
+  const bool hurries = dice.chance(0.25);
+  if (hurries) hurry(scenario);
   if (dice.chance(0.8)) scenario.window_bytes = 1 << 20;
   if (dice.chance(0.7)) {
     job.summer_bits_per_second.assign(job.summers, job.worker_bits_per_second.front());
@@ -179,7 +189,7 @@ void draw_changes(Scenario& scenario, Dice& dice) {
                                .fresh = absl::Milliseconds(20),
                                .change_lead = absl::Milliseconds(dice.pick({0, 5, 15, 40}))};
   for (int64_t count = dice.between(3, 10); count > 0; --count) {
-    scenario.faults.push_back({Fault::kSteps, dice.between(0, 150) * kMillisecond});
+    scenario.faults.push_back({Fault::kSteps, dice.between(0, hurries ? 30 : 150) * kMillisecond});
   }
 }
 

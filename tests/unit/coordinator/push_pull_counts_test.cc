@@ -61,6 +61,22 @@ TEST_F(PushPullCountsTest, AnswersForAnotherPlanDoNotCount) {
   EXPECT_FALSE(are_known());
 }
 
+TEST_F(PushPullCountsTest, TimesMayBeShorter) {
+  using absl::Milliseconds;
+  counts_ = PushPullCounts({Milliseconds(10), Milliseconds(40), Milliseconds(20), Milliseconds(30)});
+  EXPECT_TRUE(counts_.ask(3, now_));
+  EXPECT_TRUE(counts_.ask(3, now_ += Milliseconds(40))) << "no answer";
+  counts_.on_counts(3, {100, 7}, now_);
+  EXPECT_FALSE(counts_.ask(3, now_ + Milliseconds(9)));
+  now_ += Milliseconds(10);
+  count({110, 7});
+  EXPECT_EQ(counts_.after_next_plan(0, now_), 110u + 30 + 1) << "one each millisecond";
+  now_ += Milliseconds(20);
+  EXPECT_TRUE(are_known());
+  now_ += Milliseconds(1);
+  EXPECT_FALSE(are_known());
+}
+
 TEST_F(PushPullCountsTest, UnaskedAnswersAreIgnored) {
   counts_.on_counts(0, {1, 2}, now_);
   counts_.on_counts(0, {1, 2}, now_ + absl::Seconds(1));
