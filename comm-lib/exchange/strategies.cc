@@ -59,7 +59,8 @@ std::optional<Strategies::Schedule> Strategies::find(uint32_t tensor, uint32_t p
   const Tensor& state = tensors_[tensor];
   const std::span<const uint64_t> begun = begun_of(tensor);
   const uint64_t number = partition < begun.size() ? begun[partition] : 0;
-  if (number >= state.held_from && !GLN_MUTATION("push_pulls do not wait for a change of strategy")) return std::nullopt;
+  const bool waits = !GLN_MUTATION("push_pulls do not wait for a change of strategy");
+  if (number >= state.held_from && waits) return std::nullopt;
   auto change = state.changes.rbegin();
   const bool is_early = GLN_MUTATION("a strategy changes too early");
   while (change->from > number && change + 1 != state.changes.rend() && !is_early) ++change;

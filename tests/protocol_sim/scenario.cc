@@ -17,6 +17,8 @@ namespace {
 // draw_failure() and draw_changes() add the others.
 constexpr uint32_t kDrawnKinds = static_cast<uint32_t>(Fault::kWorker);
 constexpr uint64_t kMostPartitions = 30;  // of all tensors of a program, approximately
+// The most push_pulls of each worker in a job that changes strategies, so that a seed does not take long.
+constexpr size_t kMostPushPulls = 80, kMostHurriedPushPulls = 160;
 
 void draw_fleet(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
@@ -165,7 +167,6 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
 
 // Makes a job whose steps take less than a millisecond, so that a change of strategy may come too late.
 void hurry(Scenario& scenario) {
-  scenario.steps *= 4;
   scenario.weather.most_delay = 20 * kMicrosecond;
   scenario.weather.late_chance = 0;
   scenario.paces.assign(scenario.job.workers, 200 * kMicrosecond);
@@ -176,10 +177,12 @@ void hurry(Scenario& scenario) {
 // are milliseconds here, too.
 void draw_changes(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
-  scenario.steps *= 5;
   const bool hurries = dice.chance(0.25);
   if (hurries) hurry(scenario);
-  if (dice.chance(0.8)) scenario.window_bytes = 1 << 20;
+  const auto most_steps =
+      static_cast<uint32_t>((hurries ? kMostHurriedPushPulls : kMostPushPulls) / scenario.tensors.size());
+  scenario.steps = std::min(scenario.steps * (hurries ? 20 : 5), std::max(most_steps, scenario.steps));
+  scenario.window_bytes = 1 << 20;
   if (dice.chance(0.7)) {
     job.summer_bits_per_second.assign(job.summers, job.worker_bits_per_second.front());
     job.worker_bits_per_second.assign(job.workers, job.worker_bits_per_second.front());
