@@ -5,8 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/plan/model.h"
-#include "common/plan/partitioner.h"
+#include "common/strategy/stream_bound.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -17,6 +16,14 @@ constexpr double kRounding = 1e-9;
 bool is_slower(const Figures& one, const Figures& other) {
   if ((one.steps == 0) != (other.steps == 0)) return other.steps == 0;
   return one.step_communication_seconds > other.step_communication_seconds;
+}
+
+EfficiencyMeter::Bound make_bound(const plan::Plan& plan, const strategy::JobNetwork* network) {
+  if (!plan.bandwidths_known()) return {.is_known = false};
+  // Without a model of a schedule, the bound is unknown.
+  const absl::StatusOr<strategy::StreamBound> bound = strategy::stream_bound(plan, network);
+  if (!bound.ok()) return {.is_known = false};
+  return {.with_summers = bound->seconds_per_byte, .without_summers = bound->seconds_per_byte_without_summers};
 }
 
 }  // namespace
@@ -69,19 +76,17 @@ void EfficiencyMeter::Totals::add(const Measured& before, const Measured& after,
   bound_seconds_without_summers += more * bound.without_summers;
 }
 
+EfficiencyMeter::Bound EfficiencyMeter::bound_of(const plan::Plan& plan) const {
+  const auto epoch = epochs_.find(plan.epoch);
+  return epoch == epochs_.end() ? make_bound(plan, network_) : epoch->second.bound;
+}
+
 void EfficiencyMeter::on_plan(const plan::Plan& plan) {
   Epoch& epoch = epochs_[plan.epoch];
   epoch.figures.epoch = plan.epoch;
   epoch.figures.workers = plan.workers;
   epoch.figures.summers = plan.summers();
-  epoch.bound = {};
-  epoch.bound.is_known = plan.bandwidths_known();
-  if (epoch.bound.is_known) {
-    plan::Fleet fleet = plan::fleet_of(plan);
-    epoch.bound.with_summers = plan::bound_seconds(fleet, 1);
-    fleet.summer_bits_per_second.clear();
-    epoch.bound.without_summers = plan::bound_seconds(fleet, 1);
-  }
+  epoch.bound = make_bound(plan, network_);
   while (epochs_.size() > kEpochsKept) epochs_.erase(epochs_.begin());
 }
 

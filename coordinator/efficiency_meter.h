@@ -1,7 +1,8 @@
 // EfficiencyMeter compares the steps of a job with the bounds of its plans: over the last minute, by epoch, and since
 // the start.
 //
-// Each step is compared with the bound of the plan that was in force while the step ran. A step that spans a change of
+// The bound is that of the strategies in force (strategy::stream_bound()). Each step is compared with the bound of the
+// plan that was in force while the step ran. A step that spans a change of
 // plan counts for neither plan (comm-lib/runtime/meter.h), so efficiency is at most 1, even if summers come and go. All
 // figures are those of the slowest rank, the one with the most communication time per step. Pure: the caller passes the
 // time. Not thread safe.
@@ -17,6 +18,10 @@
 #include "absl/time/time.h"
 #include "common/control/report.h"
 #include "common/plan/plan.h"
+
+namespace gleaner::strategy {
+struct JobNetwork;
+}
 
 namespace gleaner::coordinator {
 
@@ -66,12 +71,23 @@ class EfficiencyMeter {
  public:
   static constexpr size_t kEpochsKept = 256;
 
-  explicit EfficiencyMeter(uint32_t ranks) : ranks_(ranks) {}
+  // The least seconds per byte of gradient under one plan.
+  struct Bound {
+    double with_summers = 0;
+    double without_summers = 0;
+    bool is_known = true;
+  };
+
+  // `network`: the network of the job, which must outlive this object; null: one switch.
+  explicit EfficiencyMeter(uint32_t ranks, const strategy::JobNetwork* network = nullptr)
+      : network_(network), ranks_(ranks) {}
 
   // Records that `plan` comes into force. Core also calls this with the plan that it takes up from another coordinator.
   void on_plan(const plan::Plan& plan);
   void on_report(uint32_t rank, const Report& report, absl::Duration now);
 
+  // Returns the bound of a plan.
+  Bound bound_of(const plan::Plan& plan) const;
   // Returns the figures of the steps that ended within kWindow; if there are none, of the last steps that ended.
   Figures window(absl::Duration now) const;
   // Returns the figures of all steps of the job.
@@ -87,12 +103,6 @@ class EfficiencyMeter {
   uint32_t ranks() const { return static_cast<uint32_t>(ranks_.size()); }
 
  private:
-  // The least seconds per byte of gradient under one plan.
-  struct Bound {
-    double with_summers = 0;
-    double without_summers = 0;
-    bool is_known = true;
-  };
   // The figures that one rank has measured, summed over epochs.
   struct Totals {
     uint64_t steps = 0;
@@ -127,6 +137,7 @@ class EfficiencyMeter {
   void forget(Rank& rank, const Report& report);
   void keep_sample(Rank& rank, absl::Duration now);
 
+  const strategy::JobNetwork* const network_;
   std::vector<Rank> ranks_;
   std::map<uint32_t, Epoch> epochs_;
 };

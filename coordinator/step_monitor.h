@@ -27,7 +27,7 @@ class StepMonitor {
   // The pointers must outlive this object.
   StepMonitor(const Options* options, Roster* roster, const Declarations* declarations)
       : local_ranks_(options->local_ranks),
-        efficiency_(roster->ranks()),
+        efficiency_(roster->ranks(), options->reduction.network.get()),
         deadlocks_(options, roster, declarations, &efficiency_),
         slow_summers_(roster),
         step_times_(roster->ranks(), options->local_ranks) {}

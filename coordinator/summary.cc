@@ -120,12 +120,10 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
   if (whole.steps == 0 || plan.members.empty()) return summary;
   summary.window = efficiency.window(now);
   summary.epochs = efficiency.epochs();
-  plan::Fleet fleet = plan::fleet_of(plan);
   const double bytes = summary.window.steps > 0 ? summary.window.bytes_per_step : whole.bytes_per_step;
-  if (summary.bandwidths_known) {
-    summary.plan_bound_seconds = plan::bound_seconds(fleet, bytes);
-    fleet.summer_bits_per_second.clear();
-    summary.plan_bound_seconds_without_summers = plan::bound_seconds(fleet, bytes);
+  if (const EfficiencyMeter::Bound bound = efficiency.bound_of(plan); bound.is_known) {
+    summary.plan_bound_seconds = bytes * bound.with_summers;
+    summary.plan_bound_seconds_without_summers = bytes * bound.without_summers;
   }
   if (const Figures compared = efficiency.whole(); compared.steps > 0) {
     const uint64_t steps = whole.steps;

@@ -53,15 +53,30 @@ double median(std::vector<double> values) {
 
 bool is_assumed(const api::PlanMember& member) { return member.bandwidth_assumed; }
 
+// Returns whether a summer could take part in a sum. The plan of an older operator names no strategies.
+bool uses_summers(const api::ReductionPlanSpec& spec) {
+  return spec.strategies.empty() || std::ranges::any_of(spec.strategies, [](const api::PlanStrategy& each) {
+           return each.strategy == plan::kSummersStrategy;
+         });
+}
+
+bool uses_schedules(const api::ReductionPlanSpec& spec) {
+  return std::ranges::any_of(spec.strategies, [](const api::PlanStrategy& each) {
+    return each.strategy != plan::kSummersStrategy && each.bytes > 0;
+  });
+}
+
 JobLimit limit_of(const api::ReductionPlan& plan, const plan::Fleet& fleet, double bytes, double bound_seconds) {
   if (std::any_of(plan.spec.members.begin(), plan.spec.members.end(), is_assumed)) return JobLimit::kUnknown;
   if (bound_seconds <= 0) return JobLimit::kNothingMoves;
+  if (uses_schedules(plan.spec)) return JobLimit::kSchedules;
   const double least = plan::slowest_worker_seconds(fleet, bytes);
   return bound_seconds <= least * (1 + kSame) ? JobLimit::kSlowestWorker : JobLimit::kAllLinks;
 }
 
-bool has_bound(const ExplainedJob& job) {
-  return job.limit != JobLimit::kNothingMoves && job.limit != JobLimit::kUnknown;
+// Returns whether the link of some machine limits the step.
+bool has_binding(const ExplainedJob& job) {
+  return job.limit == JobLimit::kSlowestWorker || job.limit == JobLimit::kAllLinks;
 }
 
 std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100); }
@@ -76,9 +91,12 @@ std::string step_lines(const ExplainedJob& job) {
   if (job.limit == JobLimit::kUnknown) {
     return absl::StrCat("Bound      unknown: ", unknown_links(job.plan), "\n", measured);
   }
-  std::string text = absl::StrFormat("Step       %s as planned, %.4f of the bound of %s; %s binds\n",
-                                     format_seconds(job.seconds), job.seconds / spec.bound_seconds,
-                                     format_seconds(spec.bound_seconds), job.machines[job.binding].member.name);
+  std::string text =
+      job.limit == JobLimit::kSchedules
+          ? absl::StrCat("Bound      ", format_seconds(spec.bound_seconds), " a step, by the strategies in force\n")
+          : absl::StrFormat("Step       %s as planned, %.4f of the bound of %s; %s binds\n",
+                            format_seconds(job.seconds), job.seconds / spec.bound_seconds,
+                            format_seconds(spec.bound_seconds), job.machines[job.binding].member.name);
   if (spec.bound_without_summers_seconds > spec.bound_seconds * (1 + kSame)) {
     absl::StrAppendFormat(&text, "Without    summers the bound is %s, %.2f times as long\n",
                           format_seconds(spec.bound_without_summers_seconds),
@@ -87,16 +105,10 @@ std::string step_lines(const ExplainedJob& job) {
   return text + measured;
 }
 
-// Returns whether a summer could take part in a sum. The plan of an older operator names no strategies.
-bool uses_summers(const api::ReductionPlanSpec& spec) {
-  return spec.strategies.empty() || std::ranges::any_of(spec.strategies, [](const api::PlanStrategy& each) {
-           return each.strategy == plan::kSummersStrategy;
-         });
-}
-
 std::string limit_lines(const ExplainedJob& job) {
   if (job.limit == JobLimit::kNothingMoves || job.limit == JobLimit::kUnknown) return "";
   std::string text = "Limit      all links together: each is busy from the first byte to the last\n";
+  if (job.limit == JobLimit::kSchedules) text = "Limit      the busiest link of each strategy\n";
   if (job.limit == JobLimit::kSlowestWorker) {
     const auto slowest = std::min_element(job.machines.begin(), job.machines.end(), [](const auto& a, const auto& b) {
       return std::pair(a.member.role != "worker", a.member.bits_per_second) <
@@ -106,6 +118,7 @@ std::string limit_lines(const ExplainedJob& job) {
                            slowest->member.name, format_bits_per_second(slowest->member.bits_per_second));
   }
   if (!uses_summers(job.plan.spec)) return text + "One more   summer: no gain, since summers sum no tensor\n";
+  if (job.limit == JobLimit::kSchedules) return text + "One more   summer: helps only the tensors that summers sum\n";
   const double saved = 1 - job.one_more_bound_seconds / job.plan.spec.bound_seconds;
   absl::StrAppendFormat(&text, "One more   summer of %s: ", format_bits_per_second(job.one_more_bits_per_second));
   absl::StrAppend(&text, saved > kSame ? absl::StrFormat("bound %s, %s less\n",
@@ -206,6 +219,10 @@ absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan) {
   larger.summer_bits_per_second.push_back(job.one_more_bits_per_second);
   job.one_more_bound_seconds = plan::bound_seconds(larger, bytes);
   if (job.limit == JobLimit::kUnknown) job.seconds = job.one_more_bound_seconds = 0;
+  if (job.limit == JobLimit::kSchedules) {
+    job.seconds = spec.bound_seconds;
+    job.one_more_bound_seconds = uses_summers(spec) ? 0 : spec.bound_seconds;
+  }
   job.plan = std::move(plan);
   return job;
 }
@@ -216,13 +233,14 @@ std::string to_text(const ExplainedJob& job) {
       {"MACHINE", "NODE", "BANDWIDTH", "OWNS", "SHARE", "MOVES EACH WAY", "TAKES", ""}};
   for (size_t i = 0; i < job.machines.size(); ++i) {
     const ExplainedMachine& machine = job.machines[i];
-    const bool binds = i == job.binding && has_bound(job);
+    const bool binds = i == job.binding && has_binding(job);
+    const bool is_known = !machine.member.bandwidth_assumed && job.limit != JobLimit::kSchedules;
     rows.push_back(
         {machine.member.name, or_dash(machine.member.node),
          machine.member.bandwidth_assumed ? "unknown" : format_bits_per_second(machine.member.bits_per_second),
          format_bytes(static_cast<double>(machine.member.owned_bytes)), percent(machine.share),
-         format_bytes(static_cast<double>(machine.member.traffic_bytes)),
-         machine.member.bandwidth_assumed ? "-" : format_seconds(machine.seconds),
+         job.limit == JobLimit::kSchedules ? "-" : format_bytes(static_cast<double>(machine.member.traffic_bytes)),
+         is_known ? format_seconds(machine.seconds) : "-",
          binds                         ? "binds"
          : machine.member.slow.empty() ? ""
                                        : "slow"});
@@ -251,10 +269,11 @@ nlohmann::json to_json(const ExplainedJob& job) {
                         {"traffic_bytes", member.traffic_bytes},
                         {"seconds", job.machines[i].seconds},
                         {"slow", member.slow},
-                        {"binds", i == job.binding && has_bound(job)}});
+                        {"binds", i == job.binding && has_binding(job)}});
   }
   const char* limit = job.limit == JobLimit::kAllLinks        ? "all_links"
                       : job.limit == JobLimit::kSlowestWorker ? "slowest_worker"
+                      : job.limit == JobLimit::kSchedules     ? "schedules"
                       : job.limit == JobLimit::kUnknown       ? "unknown"
                                                               : "nothing_moves";
   return {

@@ -22,6 +22,7 @@ enum class JobLimit {
   kNothingMoves,
   kSlowestWorker,  // the gradient of the slowest worker fills its link
   kAllLinks,       // every link is busy for the whole step
+  kSchedules,      // schedules sum tensors, and the bound is that of the strategies in force
   kUnknown,        // the speed of some link is unknown
 };
 
@@ -41,10 +42,10 @@ struct ExplainedJob {
   api::ReductionPlan plan;
   std::vector<ExplainedMachine> machines;
   size_t binding = 0;  // index of the machine that takes longest
-  double seconds = 0;  // planned time of a step; 0 if the limit is unknown
+  double seconds = 0;  // planned time of a step; 0 if the limit is unknown, and the bound if it is kSchedules
   JobLimit limit = JobLimit::kNothingMoves;
   // The bandwidth of one more summer (that of the median summer, or of the median worker if there are no summers), and
-  // the bound with it; the bound is 0 if the limit is unknown.
+  // the bound with it; the bound is 0 if the limit is unknown, or if both owners and schedules sum tensors.
   double one_more_bits_per_second = 0, one_more_bound_seconds = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "comm-lib/runtime/statistics.h"
 
+#include <algorithm>
+
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
@@ -7,10 +9,12 @@
 namespace gleaner::runtime {
 namespace {
 
-// Returns the bound of a step with the report's bytes per step. 0 if there is no step, or if the bandwidth of a link is
-// unknown.
+// Returns the bound of a step with the report's bytes per step. 0 if there is no step, if the bandwidth of a link is
+// unknown, or if a schedule sums tensors: the coordinator knows its bound.
 double bound_seconds(const plan::Plan& plan, const control::Report& report) {
   if (report.steps == 0 || !plan.bandwidths_known()) return 0;
+  const auto has_schedule = [](const plan::Tensor& tensor) { return tensor.schedule.has_value(); };
+  if (std::ranges::any_of(plan.tensors, has_schedule)) return 0;
   const double bytes = static_cast<double>(report.bytes) / static_cast<double>(report.steps);
   return plan::bound_seconds(plan::fleet_of(plan), bytes);
 }

@@ -1,5 +1,8 @@
 #include "operator/reconcile/strategy.h"
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
@@ -62,9 +65,12 @@ void report_strategy(const coordinator::JobState& session, StatusUpdate& update)
   std::string& known = update.status.communication.strategy;
   if (known == in_force) return;
   if (!known.empty()) {
-    update.add_event(
-        false, "StrategyChanged",
-        absl::StrCat("the plan of epoch ", session.epoch, " sums tensors by ", in_force, ", before by ", known));
+    std::string message =
+        absl::StrCat("the plan of epoch ", session.epoch, " sums tensors by ", in_force, ", before by ", known);
+    const std::vector<coordinator::StrategyChange>& changes = session.summary.strategy_changes;
+    // Tensors that are new in the plan may add a strategy, too.
+    if (!changes.empty() && changes.back().epoch == session.epoch) absl::StrAppend(&message, ": ", changes.back().why);
+    update.add_event(false, "StrategyChanged", message);
   }
   known = in_force;
 }

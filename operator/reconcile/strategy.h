@@ -23,7 +23,7 @@ absl::Status check_strategy(const api::TrainingJob& job);
 void explain_no_summers(const api::TrainingJob& job, api::SummersStatus& summers);
 
 // Writes the strategies of the plan in force into the status. If they differ from those of the status before, it adds
-// the Event StrategyChanged.
+// the Event StrategyChanged, which has the times of steps that decided a change by Auto.
 void report_strategy(const coordinator::JobState& session, StatusUpdate& update);
 
 }  // namespace gleaner::reconcile

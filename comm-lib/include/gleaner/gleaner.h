@@ -113,7 +113,7 @@ typedef struct gln_stats {
   uint64_t steps;               /* iterations, see gln_step() */
   uint64_t bytes;               /* bytes of tensors whose sums this rank has received */
   double communication_seconds; /* time with at least one request in flight */
-  double bound_seconds;         /* best communication time of a step under the plan; 0: links unknown, or no step */
+  double bound_seconds;         /* of a step that owners sum; 0: links unknown, a schedule sums tensors, or no step */
   uint32_t epoch;               /* of the plan in force */
 } gln_stats;
 #define GLN_STATS_INIT \

@@ -66,7 +66,7 @@ class Stats:
         bytes: Bytes of the tensors whose sums this rank has received.
         communication_seconds: Wall time with at least one request in flight, in seconds.
         bound_seconds: Best possible communication time of a step under the plan, in seconds; 0 if bandwidths are
-            unknown, or before the first step.
+            unknown, if schedules sum tensors (the coordinator's figures have their bound), or before the first step.
         epoch: Version of the plan in force.
     """
 

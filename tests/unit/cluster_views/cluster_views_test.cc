@@ -135,6 +135,23 @@ TEST(Explain, ShowsTheTensorsOfEachStrategy) {
   EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("no gain, since summers sum no tensor"));
 }
 
+TEST(Explain, ShowsTheBoundOfTheStrategiesInForce) {
+  api::ReductionPlan plan = plan_of();
+  plan.spec.strategies = {{"ring", 2, 1048576}, {"summers", 0, 0}};
+  plan.spec.bound_seconds = plan.spec.bound_without_summers_seconds = 0.096;
+  const ExplainedJob job = explain_job(plan).value();
+  EXPECT_EQ(job.limit, JobLimit::kSchedules);
+  EXPECT_EQ(job.seconds, 0.096);
+  EXPECT_THAT(to_text(job), AllOf(HasSubstr("\nBound      96 ms a step, by the strategies in force\n"),
+                                  HasSubstr("\nLimit      the busiest link of each strategy\n"),
+                                  HasSubstr("summer: helps only the tensors"), Not(HasSubstr("as planned")),
+                                  Not(HasSubstr("binds"))));
+  const nlohmann::json json = to_json(job);
+  EXPECT_EQ(json["limit"], "schedules");
+  EXPECT_EQ(json["bound_seconds"], 0.096);
+  for (const nlohmann::json& machine : json["machines"]) EXPECT_EQ(machine["binds"], false);
+}
+
 TEST(Status, NamesMissingParts) {
   api::TrainingJob fresh;
   fresh.meta.name = "alpha";

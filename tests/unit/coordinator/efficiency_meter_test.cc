@@ -164,6 +164,27 @@ TEST(EfficiencyMeter, AnUnknownLinkMakesEfficiencyUnknownWhileItIsThere) {
   EXPECT_EQ(job.window().basis, Basis::kBandwidth);
 }
 
+TEST(EfficiencyMeter, BoundIsThatOfTheStrategyInForce) {
+  EfficiencyMeter meter(1);
+  plan::Plan plan = plan_of(1, 2);
+  plan.schedules = {{.algorithm = "ring"}};
+  plan.tensors = {{.name = "a", .elements = kBytes / 4, .schedule = 0}};
+  meter.on_plan(plan);
+  // The bound of a ring of 4 workers, whether there are summers or not.
+  const double ring = 1.5 * kBytes * 8 / kBits;
+  ASSERT_GT(ring, bound_of(2));
+  meter.on_report(0, {1, kBytes, ring / 0.9, {{1, 1, kBytes, 0, ring / 0.9}}}, absl::Hours(1));
+  const Figures figures = meter.whole();
+  EXPECT_NEAR(figures.bound_seconds, ring, ring * 1e-9);
+  EXPECT_NEAR(figures.bound_seconds_without_summers, ring, ring * 1e-9);
+  EXPECT_NEAR(figures.efficiency, 0.9, 1e-6);
+  // The next plan has owners sum the tensor.
+  plan.epoch = 2;
+  plan.tensors[0].schedule.reset();
+  meter.on_plan(plan);
+  EXPECT_NEAR(meter.bound_of(plan).with_summers * kBytes, bound_of(2), ring * 1e-9);
+}
+
 TEST(EfficiencyMeter, OneWorkerMovesNothing) {
   EfficiencyMeter meter(1);
   plan::Plan alone = *plan::make_plan({{kBits}, {}}, {}, {});

@@ -150,6 +150,19 @@ TEST(JobStrategy, EachChangeIsOneEvent) {
   EXPECT_THAT(messages, ElementsAre("the plan of epoch 2 sums tensors by summers, ring, before by summers"));
 }
 
+TEST(JobStrategy, EventHasTheTimesThatDecided) {
+  World world = running(api::Strategy::kAuto);
+  world.session = session_with({{"summers", 1, 64}}, "summers");
+  world.look();
+  world.session = session_with({{"ring", 1, 64}}, "ring");
+  const std::string why = "a step takes 2.0 ms, where the models say 0.4 ms";
+  world.session->summary.strategy_changes = {{.epoch = 1, .why = "an earlier change"},
+                                             {.epoch = world.session->epoch, .why = why}};
+  world.look();
+  ASSERT_TRUE(world.noted("StrategyChanged"));
+  EXPECT_EQ(world.events.back().message, "the plan of epoch 2 sums tensors by ring, before by summers: " + why);
+}
+
 TEST(JobStrategy, NextAttemptBeginsWithoutOne) {
   World world = running(api::Strategy::kRing);
   world.session = session_with({{"ring", 1, 64}}, "ring");

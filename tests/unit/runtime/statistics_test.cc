@@ -54,6 +54,9 @@ TEST(StatsOf, HasTheBoundOfAStepUnderThePlan) {
   EXPECT_GT(stats.bound_seconds, 0);
   EXPECT_DOUBLE_EQ(stats.bound_seconds, plan::bound_seconds(plan::fleet_of(plan), 2e6))
       << "the bound is that of the bytes of one step";
+  plan.tensors = {{.name = "a", .elements = 100}, {.name = "b", .elements = 100, .schedule = 0}};
+  EXPECT_EQ(stats_of(report, &plan).bound_seconds, 0) << "a schedule may not reach the bound of owners";
+  plan.tensors.pop_back();
   plan.members[1].bandwidth_assumed = true;
   EXPECT_EQ(stats_of(report, &plan).bound_seconds, 0) << "the bandwidth of a link is unknown";
 }

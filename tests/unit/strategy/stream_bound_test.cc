@@ -1,0 +1,80 @@
+// Tests that the bound of a plan is that of the strategies that sum its tensors.
+#include "common/strategy/stream_bound.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/plan/model.h"
+#include "common/plan/partitioner.h"
+
+namespace gleaner::strategy {
+namespace {
+
+constexpr double kBits = 8e9;
+constexpr double kRing = 2.0 * 3 / 4 * 8 / kBits;  // seconds per byte, for 4 workers
+
+// 4 workers, 2 CPU summers, schedule 0 is a ring.
+plan::Plan plan_of(const std::vector<plan::Tensor>& tensors) {
+  plan::Plan plan = *plan::make_plan({std::vector<double>(4, kBits), std::vector<double>(2, kBits)}, {}, {});
+  plan.schedules = {{.algorithm = "ring"}};
+  plan.tensors = tensors;
+  return plan;
+}
+
+double by_owners(uint32_t summers) {
+  return plan::bound_seconds({std::vector<double>(4, kBits), std::vector<double>(summers, kBits)}, 1);
+}
+
+TEST(StreamBound, IsThatOfOwnersWithoutSchedules) {
+  for (const auto& plan : {plan_of({}), plan_of({{.name = "a", .elements = 100}})}) {
+    const auto bound = stream_bound(plan);
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    EXPECT_DOUBLE_EQ(bound->seconds_per_byte, by_owners(2));
+    EXPECT_DOUBLE_EQ(bound->seconds_per_byte_without_summers, by_owners(0));
+  }
+}
+
+TEST(StreamBound, IsThatOfTheSchedule) {
+  const auto bound = stream_bound(plan_of({{.name = "a", .elements = 100, .schedule = 0}}));
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_GT(kRing, by_owners(2) * 1.1);
+  EXPECT_NEAR(bound->seconds_per_byte, kRing, kRing * 1e-9);
+  EXPECT_NEAR(bound->seconds_per_byte_without_summers, kRing, kRing * 1e-9);
+}
+
+TEST(StreamBound, IsAMeanByBytes) {
+  const auto bound =
+      stream_bound(plan_of({{.name = "a", .elements = 300, .schedule = 0}, {.name = "b", .elements = 100}}));
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_NEAR(bound->seconds_per_byte, (3 * kRing + by_owners(2)) / 4, kRing * 1e-9);
+  EXPECT_NEAR(bound->seconds_per_byte_without_summers, (3 * kRing + by_owners(0)) / 4, kRing * 1e-9);
+}
+
+TEST(StreamBound, CountsPartialSums) {
+  plan::Plan plan = plan_of({{.name = "a", .elements = 100, .type = DataType::kFloat16, .schedule = 0}});
+  plan.local_ranks = 2;
+  const auto bound = stream_bound(plan);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_NEAR(bound->seconds_per_byte, 2 * kRing, kRing * 1e-9) << "fp16 travels as fp32";
+}
+
+TEST(StreamBound, CountsLinksBetweenSwitches) {
+  // Two racks with an uplink of a quarter of a host's link, which a ring in the order of the racks crosses once each
+  // way.
+  JobNetwork network{.topology =
+                         *topology::Topology::make({{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}}, {{"left"}, {"right"}},
+                                                   {{0, 4, kBits, kBits, 0},
+                                                    {1, 4, kBits, kBits, 0},
+                                                    {2, 5, kBits, kBits, 0},
+                                                    {3, 5, kBits, kBits, 0},
+                                                    {4, 5, kBits / 4, kBits / 4, 0}})};
+  plan::Plan plan = *plan::make_plan({std::vector<double>(4, kBits), {}}, {}, {});
+  plan.schedules = {{.algorithm = "ring"}};
+  plan.tensors = {{.name = "a", .elements = 100, .schedule = 0}};
+  const auto bound = stream_bound(plan, &network);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_NEAR(bound->seconds_per_byte, 4 * kRing, kRing * 1e-9);
+}
+
+}  // namespace
+}  // namespace gleaner::strategy
