@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -146,10 +148,93 @@ TEST(Autotune, FinetuneMovesTwiceAsManyEachTime) {
 TEST(Autotune, IncompleteMeasurementsAreIgnored) {
   Job job{collective::even_groups(4, 1), 64, {5e9, 5e9, 5e9, 5e9}};
   Autotune autotune(job.groups, {{40, 8, 8, 8}, {40, 8, 8, 8}});
-  auto measured = job.measure(autotune.counts());
-  measured.bits_per_second[1] = 0;
-  EXPECT_EQ(autotune.next_weights(measured), std::nullopt);
-  EXPECT_EQ(autotune.next_weights({}), std::nullopt);
+  using Measured = Autotune::Measured;
+  const auto is_ignored = [&](void (*spoil)(Measured&)) {
+    Measured measured = job.measure(autotune.counts());
+    spoil(measured);
+    return !autotune.next_weights(measured).has_value();
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(is_ignored([](Measured& measured) { measured.bits_per_second[1] = 0; }));
+  EXPECT_TRUE(is_ignored([](Measured& measured) { measured.bits_per_second[1] = kInfinity; }));
+  EXPECT_TRUE(is_ignored([](Measured& measured) { measured.bits_per_second.pop_back(); }));
+  EXPECT_TRUE(is_ignored([](Measured& measured) { measured.round_trip_seconds.pop_back(); }));
+  EXPECT_TRUE(is_ignored([](Measured& measured) { measured.speed = 0; }));
+  EXPECT_TRUE(is_ignored([](Measured& measured) { measured.speed = kInfinity; }));
+  EXPECT_TRUE(is_ignored([](Measured& measured) { measured.bytes = 0; }));
+  EXPECT_TRUE(is_ignored([](Measured& measured) { measured = {}; }));
+  EXPECT_FALSE(is_ignored([](Measured&) {})) << "a complete measurement of unbalanced ranks";
+}
+
+// The speed with Quicktune's numbers is no sudden change, so Finetune moves one chunk.
+TEST(Autotune, FinetuneFollowsQuicktune) {
+  Job job{collective::even_groups(8, 1), 128, std::vector<double>(8, 5e9)};
+  Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
+  autotune.next_weights(job.measure(autotune.counts()));
+  job.bandwidths[0] = 2e9;
+  const auto tuned = autotune.next_weights(job.measure(autotune.counts()));
+  ASSERT_TRUE(tuned.has_value());
+  job.bandwidths[1] = 2e9;
+  Autotune::Measured measured = job.measure(autotune.counts());
+  measured.speed *= 10;
+  const auto next = autotune.next_weights(measured);
+  ASSERT_TRUE(next.has_value());
+  int moved = 0;
+  for (size_t rank = 0; rank < 8; ++rank) {
+    moved += std::abs(static_cast<int>(next->global[rank]) - static_cast<int>(tuned->global[rank]));
+  }
+  EXPECT_EQ(moved, 2) << "from one rank to another";
+}
+
+TEST(Autotune, QuicktuneFollowsFasterLinks) {
+  Job job{collective::even_groups(8, 1), 128, std::vector<double>(8, 5e9)};
+  job.bandwidths[0] = 2e9;
+  Autotune autotune(job.groups, quicktune(job.groups, job.chunks, job.bandwidths));
+  autotune.next_weights(job.measure(autotune.counts()));
+  ASSERT_LT(autotune.counts().local[0], 10u);
+  job.bandwidths.assign(8, 10e9);
+  const auto next = autotune.next_weights(job.measure(autotune.counts()));
+  ASSERT_TRUE(next.has_value());
+  EXPECT_LT(imbalance(*next, job.groups), 1.05);
+}
+
+// Each chunk keeps one global master, which is a local master of its group.
+TEST(Autotune, NumbersStayValid) {
+  std::mt19937_64 dice(5);
+  for (int i = 0; i < 40; ++i) {
+    Job job{collective::even_groups(6, static_cast<uint32_t>(1 + dice() % 4)), 24, std::vector<double>(6, 5e9)};
+    Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
+    for (int step = 0; step < 40; ++step) {
+      if (step % 8 == 0) {
+        for (double& bandwidth : job.bandwidths) bandwidth = 1e9 * static_cast<double>(1 + dice() % 10);
+      }
+      autotune.next_weights(job.measure(autotune.counts()));
+      ASSERT_EQ(collective::check_masters(autotune.counts(), 6, job.groups), absl::OkStatus()) << i << " " << step;
+    }
+  }
+}
+
+// A rank that waits long for answers has a high blame, though its load is that of the others.
+TEST(Autotune, LongRoundTripsCount) {
+  Job job{collective::even_groups(4, 1), 64, {5e9, 5e9, 5e9, 5e9}};
+  Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
+  Autotune::Measured measured = job.measure(autotune.counts());
+  measured.round_trip_seconds[2] = 1;
+  const auto next = autotune.next_weights(measured);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_THAT(next->global, ElementsAre(16, 16, 15, 17));
+  EXPECT_FALSE(autotune.is_balanced());
+}
+
+// Ranks have 1.5 of the 100 MB: 0.24 s at 5 Gbit/s, and 0.48 s at half of it, which a round trip of 0.1 s does not add.
+TEST(Autotune, BytesCountAsBits) {
+  Job job{collective::even_groups(4, 1), 64, {5e9, 2.5e9, 5e9, 5e9}};
+  Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
+  Autotune::Measured measured = job.measure(autotune.counts());
+  measured.round_trip_seconds[2] = 0.1;
+  const auto next = autotune.next_weights(measured);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_THAT(next->global, ElementsAre(16, 15, 16, 17));
 }
 
 TEST(Masters, LoadsAreExact) {

@@ -126,7 +126,7 @@ TEST(ProbedRacks, LatenciesTellRacks) {
 TEST(ProbedRacks, SizesAndNumbersAreFound) {
   for (const std::vector<uint32_t>& sizes :
        {std::vector<uint32_t>{5, 3}, {4, 4}, {2, 2}, {6, 6, 6, 6, 6}, {2, 2, 2, 2, 2, 2}, {16, 16}}) {
-    for (uint64_t seed = 1; seed <= 3; ++seed) {
+    for (uint64_t seed = 1; seed <= 2; ++seed) {
       const std::vector<uint32_t> rack_of = hidden(sizes, seed);
       const auto workers = static_cast<uint32_t>(rack_of.size());
       const auto tree = tree_of_probes(probes_of(rack_of, {}, seed), workers);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,15 @@ TEST(Racks, ArePlacesOrSwitches) {
   }
   EXPECT_THAT(equal_stages(racks_of(mixed_racks(), 5)), IsEmpty());
   EXPECT_THAT(racks_of(*topology::star(4, {}), 4), IsEmpty());
+  EXPECT_THAT(equal_stages({{0}, {1}}), IsEmpty()) << "a rack has several hosts";
+}
+
+TEST(Racks, PlacesCountMoreThanSwitches) {
+  const topology::Topology star = *topology::star(4, {});
+  std::vector<topology::Host> hosts = star.hosts();
+  for (uint32_t host = 0; host < 4; ++host) hosts[host].place = {host % 2, host / 2};
+  const auto placed = topology::Topology::make(hosts, star.switches(), star.links());
+  EXPECT_THAT(racks_of(*placed, 4), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3)));
 }
 
 // Luo §2.3 as printed: with little bandwidth between racks the hierarchy pays, with much or a slow PBox it does not.
@@ -60,16 +70,42 @@ TEST(Racks, MasterHasTheFastestLink) {
                                                    {2, 5, 2e9, 2e9, 0},
                                                    {3, 6, 4e9, 4e9, 0},
                                                    {4, 6, 4e9, 3e9, 0},
-                                                   {5, 7, 5e9, 5e9, 0},
+                                                   {5, 7, 5e9, 4.5e9, 0},
                                                    {6, 7, 7e9, 6e9, 0}});
   const auto racks = describe_racks(topology, topology::Paths(topology), racks_of(topology, 5));
   ASSERT_EQ(racks.size(), 2u);
   EXPECT_EQ(racks[0].workers, 3u);
   EXPECT_EQ(racks[0].master, 9e9);
   EXPECT_EQ(racks[0].slowest_other, 1e9);
-  EXPECT_EQ(racks[0].uplink, 5e9);
+  EXPECT_EQ(racks[0].uplink, 4.5e9) << "of the slower direction";
   EXPECT_EQ(racks[1].master, 4e9);
   EXPECT_EQ(racks[1].slowest_other, 3e9);
+}
+
+TEST(Racks, OneWorkerIsItsRacksMaster) {
+  const auto topology =
+      *topology::Topology::make({{"h0", {}}, {"h1", {}}, {"h2", {}}}, {{"a"}, {"b"}},
+                                {{0, 3, 1e9, 1e9, 0}, {1, 3, 1e9, 1e9, 0}, {2, 4, 1e9, 1e9, 0}, {3, 4, 1e9, 1e9, 0}});
+  const auto racks = describe_racks(topology, topology::Paths(topology), racks_of(topology, 3));
+  ASSERT_EQ(racks.size(), 2u);
+  EXPECT_EQ(racks[0].slowest_other, 1e9);
+  EXPECT_TRUE(std::isinf(racks[1].slowest_other)) << "there is no other worker";
+}
+
+TEST(Racks, SlowWorkersBind) {
+  std::vector<topology::Host> hosts;
+  std::vector<topology::Link> links = {{4, 6, 40e9, 40e9, 0}, {5, 6, 40e9, 40e9, 0}};
+  for (uint32_t host = 0; host < 4; ++host) {
+    const double bandwidth = host == 1 ? 1e9 : 20e9;
+    hosts.push_back({absl::StrCat("h", host), {}});
+    links.push_back({host, host < 2 ? 4u : 5u, bandwidth, bandwidth, 0});
+  }
+  const auto topology = *topology::Topology::make(std::move(hosts), {{"a"}, {"b"}, {"core"}}, std::move(links));
+  const auto times = compare_racks(topology, topology::Paths(topology), racks_of(topology, 4));
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_NEAR(times->within_seconds_per_byte, 8 / 1e9, 1e-18);
+  EXPECT_NEAR(times->two_level_seconds_per_byte, 8 / 1e9, 1e-18);
+  EXPECT_NEAR(times->ring_seconds_per_byte, 8 * 1.5 / 1e9, 1e-18);
 }
 
 // The condition and the times of candidates() are computed in different ways, and choose alike between racks, summers
