@@ -120,6 +120,17 @@ def test_the_summary_names_the_strategy(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["strategy"] == "blueconnect 2,2"
 
 
+def test_the_bound_is_that_of_the_strategy(tmp_path: Path) -> None:
+    """With a summer, the bound of owners would be lower than that of a ring."""
+    file = tmp_path / "summary.json"
+    flags = ("--strategy", "ring", "--summers", "1", "--bandwidth", "10Gbit", "--summary", str(file))
+    assert sums_of(run(*flags, workers=4, bench=("--bytes", "1MiB")))
+    summary = json.loads(file.read_text())
+    ring = 2 * 3 / 4 * summary["bytes_per_step"] * 8 / 10e9
+    assert summary["bound_seconds"] == pytest.approx(ring, rel=1e-6)
+    assert summary["bound_seconds_without_summers"] == pytest.approx(ring, rel=1e-6)
+
+
 def mixed_racks(tmp_path: Path, hosts: int = 8) -> str:
     """Writes a network in which host i is in rack i % 2, and the racks' uplinks are as slow as one host's link."""
     links = [{"a": f"h{i}", "b": f"rack{i % 2}", "bandwidth": 1e10, "latency_us": 5} for i in range(hosts)]
