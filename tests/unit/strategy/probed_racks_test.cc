@@ -98,9 +98,9 @@ TEST(ProbedRacks, OutliersMoveNoHost) {
     std::vector<topology::Link> links = probes.links();
     ranks::Random random(seed);
     for (int i = 0; i < 4; ++i) {
-      links[16 + random.below(120)].latency_seconds = 5e-3;
+      links[16 + random.below(120)].latency_seconds = 100e-3;
       topology::Link& slow = links[16 + random.below(120)];
-      slow.bits_per_second = slow.back_bits_per_second = 15e6;
+      slow.bits_per_second = slow.back_bits_per_second = 2e6;
     }
     const auto tree = tree_of_probes(*topology::Topology::make(probes.hosts(), probes.switches(), links), 16);
     ASSERT_TRUE(tree.ok()) << tree.status();
