@@ -25,7 +25,6 @@ constexpr uint32_t kFewGroups = 32;  // up to so many are always tried, if each 
 // An uplink counts as slow if probes across racks have less than this part of the bandwidth of those within.
 constexpr double kSlowUplink = 0.9;
 constexpr double kMostMedians = 1.25;
-constexpr int kMostRounds = 20;  // of exchanges
 
 // Returns 0 without values.
 double median(std::vector<double> values) {
@@ -87,67 +86,6 @@ void limit(ranks::Distances& distances) {
   each([&](double& distance) { distance = std::min(distance, most); });
 }
 
-// Exchanges hosts of different groups as long as hosts come nearer to their groups, in the sum of all distances.
-class Exchanges {
- public:
-  Exchanges(ranks::Groups groups, const ranks::Distances& distances)
-      : distances_(distances), groups_(std::move(groups)), group_of_(distances.hosts()), slot_of_(distances.hosts()) {
-    sums_.resize(size_t{distances.hosts()} * groups_.size());
-    for (uint32_t group = 0; group < groups_.size(); ++group) {
-      for (uint32_t slot = 0; slot < groups_[group].size(); ++slot) place(groups_[group][slot], group, slot);
-    }
-  }
-
-  ranks::Groups run() {
-    bool improved = true;
-    for (int round = 0; round < kMostRounds && improved; ++round) {
-      improved = false;
-      for (uint32_t a = 0; a < distances_.hosts(); ++a) {
-        for (uint32_t b = 0; b < a; ++b) improved |= exchange(a, b);
-      }
-    }
-    for (std::vector<uint32_t>& group : groups_) std::ranges::sort(group);
-    std::ranges::sort(groups_);
-    return std::move(groups_);
-  }
-
- private:
-  // Returns the sum of a host's distances to the hosts of a group.
-  double& sum(uint32_t host, uint32_t group) { return sums_[size_t{host} * groups_.size() + group]; }
-
-  void place(uint32_t host, uint32_t group, uint32_t slot) {
-    groups_[group][slot] = host;
-    group_of_[host] = group;
-    slot_of_[host] = slot;
-    for (uint32_t other = 0; other < distances_.hosts(); ++other) sum(other, group) += distances_.at(other, host);
-  }
-  void remove(uint32_t host) {
-    for (uint32_t other = 0; other < distances_.hosts(); ++other) {
-      sum(other, group_of_[host]) -= distances_.at(other, host);
-    }
-  }
-
-  // Exchanges two hosts if that helps. Returns whether it did.
-  bool exchange(uint32_t a, uint32_t b) {
-    const uint32_t of_a = group_of_[a], of_b = group_of_[b];
-    if (of_a == of_b) return false;
-    const double before = sum(a, of_a) + sum(b, of_b);
-    const double after = sum(a, of_b) + sum(b, of_a) - 2 * distances_.at(a, b);
-    if (after >= before * (1 - 1e-9)) return false;
-    const uint32_t slot_of_a = slot_of_[a], slot_of_b = slot_of_[b];
-    remove(a);
-    remove(b);
-    place(a, of_b, slot_of_b);
-    place(b, of_a, slot_of_a);
-    return true;
-  }
-
-  const ranks::Distances& distances_;
-  ranks::Groups groups_;
-  std::vector<uint32_t> group_of_, slot_of_;  // by host
-  std::vector<double> sums_;                  // by host, then group
-};
-
 // A grouping of the workers, and how well it explains their distances.
 struct Grouping {
   ranks::Groups groups;
@@ -190,7 +128,7 @@ absl::StatusOr<std::optional<Grouping>> group(const ranks::Distances& distances,
     for (const double elasticity : {1.0, 2.0}) {
       if (elasticity > 1 && wanted > 0) continue;
       GLN_ASSIGN_OR_RETURN(ranks::Groups groups, ranks::group(embedding, {.groups = count, .elasticity = elasticity}));
-      Grouping explained = explain(Exchanges(std::move(groups), distances).run(), distances);
+      Grouping explained = explain(std::move(groups), distances);
       if (!best.has_value() || explained.unexplained < best->unexplained) best = std::move(explained);
     }
   }

@@ -6,8 +6,7 @@
 // 1. The distance of two hosts is the time of a message between them, latency and bytes / bandwidth, so that the
 //    measure which tells hosts apart counts, whichever it is. The message has 64 KiB.
 // 2. Hosts are embedded by their distances and divided by k-means (common/ranks/grouping.h, Luo §4.2.1).
-//    Exchanges of two hosts improve the groups, since the embedding is not exact. Of a distance only 5/4 of the median
-//    count, since a single measurement may be far off.
+//    A distance counts as 5/4 of the median at most, since a single measurement may be far off.
 // 3. The number of groups is the one that explains the distances best: the sum of the differences between each distance
 //    and the median of its kind, within groups or across them, is the least. Groups that are merged have far hosts
 //    within them, and those that are split near hosts across them. Equal and unequal sizes are tried.
