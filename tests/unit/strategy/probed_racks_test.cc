@@ -69,7 +69,7 @@ std::vector<size_t> racks_in(const collective::Stage& groups, const std::vector<
     std::vector<uint32_t> racks;
     for (const uint32_t host : group) racks.push_back(rack_of[host]);
     std::ranges::sort(racks);
-    counts.push_back(static_cast<size_t>(std::ranges::unique(racks).begin() - racks.begin()));
+    counts.push_back(static_cast<size_t>(std::unique(racks.begin(), racks.end()) - racks.begin()));
   }
   return counts;
 }
