@@ -13,6 +13,7 @@
 #include "cli/bench_tensors.h"
 #include "cli/commands.h"
 #include "cli/fleet_flags.h"
+#include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/flags/groups.h"
@@ -59,12 +60,6 @@ class Operands {
   AlignedBytes result_;
 };
 
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Returns the processor time of this thread, which does not include time that other processes take on a busy machine.
 double thread_seconds() {
   timespec time{};
@@ -93,8 +88,8 @@ Rates measure(const kernels::Kernels& kernels, DataType type, size_t bytes, Oper
       asm volatile("" : : "r"(operands.result()) : "memory");  // keeps the compiler from removing the copy
     }));
   }
-  return {.sum = static_cast<double>((sources + 1) * bytes) / median(sums),
-          .memcpy = static_cast<double>(2 * bytes) / median(copies)};
+  return {.sum = static_cast<double>((sources + 1) * bytes) / upper_median(sums),
+          .memcpy = static_cast<double>(2 * bytes) / upper_median(copies)};
 }
 
 absl::Status run_bench_sum(const Flags& flags) {

@@ -7,6 +7,7 @@
 #include "cli/rank_map_file.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/collective/algorithms.h"
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/choice.h"
@@ -61,7 +62,7 @@ absl::Status read_map(const std::string& text, strategy::JobNetwork& network) {
 
 // Strategies with groups, and models of summers, see the tree that probes suggest. Other schedules see each pair.
 absl::Status find_groups(uint32_t workers, const plan::ScheduleParameters& schedule, strategy::JobNetwork& network) {
-  const bool has_groups = schedule.algorithm == "racks" || schedule.algorithm == "two-level";
+  const bool has_groups = collective::takes_groups(schedule.algorithm);
   network.of_probes = topology::is_of_probes(network.topology) && (has_groups || schedule.algorithm == strategy::kAuto);
   if (!network.of_probes) return absl::OkStatus();
   const uint32_t groups = has_groups && !schedule.stages.empty() ? schedule.stages.front() : 0;
@@ -78,9 +79,9 @@ std::string groups_of(const strategy::JobNetwork& network, uint32_t workers) {
   });
 }
 
-// Racks and two-level without --stages take the racks of the network.
+// Schedules with groups take the racks of the network if no stages are given.
 void set_stages(const strategy::JobNetwork& network, uint32_t workers, plan::ScheduleParameters& schedule) {
-  if (!schedule.stages.empty() || (schedule.algorithm != "racks" && schedule.algorithm != "two-level")) return;
+  if (!schedule.stages.empty() || !collective::takes_groups(schedule.algorithm)) return;
   const collective::Stage racks = strategy::racks_of(network.topology, workers);
   schedule.stages = strategy::equal_stages(racks);
   if (!schedule.stages.empty()) return;

@@ -65,7 +65,7 @@ absl::StatusOr<Schedule> schedule_of(const Flags& flags, const Topology& topolog
   collective::ScheduleRequest request;
   request.algorithm = flags.algorithm == kHdrm ? "halving-doubling" : flags.algorithm;
   request.ranks = ranks;
-  if (flags.algorithm == "racks" || flags.algorithm == "two-level") {
+  if (collective::takes_groups(flags.algorithm)) {
     GLN_ASSIGN_OR_RETURN(const uint32_t groups, group_count(flags, topology, ranks));
     if (groups > 0) request.groups = collective::even_groups(ranks, groups);
   }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
@@ -42,10 +43,7 @@ double Planner::assumed_bandwidth() const {
     if (!roster_[roster_.seat_of_member(member)].takes_part()) continue;
     if (const std::optional<double> bandwidth = known_bandwidth_of(member)) known.push_back(*bandwidth);
   }
-  if (known.empty()) return kAssumedBitsPerSecond;
-  const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
-  std::nth_element(known.begin(), middle, known.end());
-  return *middle;
+  return known.empty() ? kAssumedBitsPerSecond : upper_median(std::move(known));
 }
 
 // Returns the members of the plan in force, with empty places for lost summers.

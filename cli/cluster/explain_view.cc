@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/cluster/table.h"
 #include "cli/cluster/transports_view.h"
+#include "common/base/median.h"
 #include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/model.h"
@@ -43,12 +44,6 @@ plan::Fleet fleet_of(const api::ReductionPlan& plan) {
     fleet.push_ratio = std::clamp(static_cast<double>(plan.spec.push_bytes_per_step) / bytes, 1.0, plan::kMaxPushRatio);
   }
   return fleet;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 bool is_assumed(const api::PlanMember& member) { return member.bandwidth_assumed; }
@@ -214,7 +209,8 @@ absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan) {
     }
   }
   job.limit = limit_of(plan, fleet, bytes, spec.bound_seconds);
-  job.one_more_bits_per_second = median(fleet.k() > 0 ? fleet.summer_bits_per_second : fleet.worker_bits_per_second);
+  job.one_more_bits_per_second =
+      upper_median(fleet.k() > 0 ? fleet.summer_bits_per_second : fleet.worker_bits_per_second);
   plan::Fleet larger = fleet;
   larger.summer_bits_per_second.push_back(job.one_more_bits_per_second);
   job.one_more_bound_seconds = plan::bound_seconds(larger, bytes);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/api/meta.h"
 #include "common/api/pod.h"
+#include "common/base/median.h"
 #include "common/base/units.h"
 #include "operator/reconcile/summers.h"
 
@@ -33,10 +34,7 @@ double median_speed(const Machines& machines) {
   for (const auto& machine : machines) {
     if (machine->schedulable && speed_of(machine.get()) > 0) speeds.push_back(speed_of(machine.get()));
   }
-  if (speeds.empty()) return 0;
-  const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
-  std::nth_element(speeds.begin(), middle, speeds.end());
-  return *middle;
+  return upper_median(std::move(speeds));
 }
 
 // Returns the job's worker pods that have not finished, by index; null where there is none.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/timeline/receives.h"
+#include "common/base/median.h"
 #include "common/base/units.h"
 
 namespace gleaner::cli {
@@ -23,13 +24,6 @@ struct Collected {
 // Adds the interval, unless one of its ends is unknown.
 void add(std::vector<Time>& intervals, Time begin, Time end) {
   if (begin != kNever && end != kNever) intervals.push_back(std::max<Time>(0, end - begin));
-}
-
-Time median(std::vector<Time>& intervals) {
-  if (intervals.empty()) return 0;
-  const auto middle = intervals.begin() + static_cast<ptrdiff_t>(intervals.size() / 2);
-  std::ranges::nth_element(intervals, middle);
-  return *middle;
 }
 
 void collect(const PartitionTimes& partition, Collected& collected) {
@@ -65,7 +59,8 @@ std::vector<ScheduleReport> report_schedules(const Timeline& timeline, const std
   std::vector<ScheduleReport> reports;
   for (auto& [schedule, collected] : by_schedule) {
     collected.report.schedule = schedule;
-    collected.report.medians = {median(collected.queue), median(collected.wire), median(collected.sum)};
+    collected.report.medians = {upper_median(std::move(collected.queue)), upper_median(std::move(collected.wire)),
+                                upper_median(std::move(collected.sum))};
     reports.push_back(std::move(collected.report));
   }
   return reports;

@@ -175,6 +175,11 @@ absl::Status check_parameters(const ScheduleRequest& request, const Algorithm& a
 
 std::span<const absl::string_view> algorithms() { return kNames; }
 
+bool takes_groups(absl::string_view algorithm) {
+  return std::ranges::any_of(kAlgorithms,
+                             [&](const Algorithm& known) { return known.name == algorithm && known.groups; });
+}
+
 absl::StatusOr<Schedule> make_schedule(const ScheduleRequest& request) {
   const auto* algorithm = std::find_if(std::begin(kAlgorithms), std::end(kAlgorithms),
                                        [&](const Algorithm& known) { return known.name == request.algorithm; });

@@ -43,6 +43,9 @@ struct ScheduleRequest {
 // Returns the names of all algorithms.
 std::span<const absl::string_view> algorithms();
 
+// Returns whether an algorithm takes ScheduleRequest::groups. An unknown one does not.
+bool takes_groups(absl::string_view algorithm);
+
 // InvalidArgument says what would do: the algorithm is unknown, a parameter is out of range, does not fit the number of
 // ranks, is missing, or is not one of the algorithm's, or the schedule would have more than kMaxOperations operations.
 absl::StatusOr<Schedule> make_schedule(const ScheduleRequest& request);

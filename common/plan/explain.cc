@@ -2,16 +2,11 @@
 
 #include <algorithm>
 
+#include "common/base/median.h"
 #include "common/plan/model.h"
 
 namespace gleaner::plan {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 void explain_partitions(const Plan& plan, const Fleet& fleet, Explanation& result) {
   result.tensors = plan.tensors.size();
@@ -65,7 +60,7 @@ Explanation explain(const Plan& plan) {
   result.all_reduce_seconds = bound_seconds(workers_only, stream);
   result.limit = limit_of(fleet, result.bound_seconds, stream);
 
-  result.one_more.bits_per_second = median(fleet.k() > 0 ? fleet.summer_bits_per_second : workers);
+  result.one_more.bits_per_second = upper_median(fleet.k() > 0 ? fleet.summer_bits_per_second : workers);
   Fleet larger = fleet;
   larger.summer_bits_per_second.push_back(result.one_more.bits_per_second);
   result.one_more.bound_seconds = bound_seconds(larger, stream);

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/ranks/embedding.h"
 #include "common/ranks/grouping.h"
@@ -25,14 +26,6 @@ constexpr uint32_t kFewGroups = 32;  // up to so many are always tried, if each 
 // An uplink counts as slow if probes across racks have less than this part of the bandwidth of those within.
 constexpr double kSlowUplink = 0.9;
 constexpr double kMostMedians = 1.25;
-
-// Returns 0 without values.
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // The measurements between each two hosts.
 class Pairs {
@@ -82,7 +75,7 @@ void limit(ranks::Distances& distances) {
     }
   };
   each([&](double distance) { all.push_back(distance); });
-  const double most = kMostMedians * median(std::move(all));
+  const double most = kMostMedians * upper_median(std::move(all));
   each([&](double& distance) { distance = std::min(distance, most); });
 }
 
@@ -108,8 +101,8 @@ Grouping explain(ranks::Groups groups, const ranks::Distances& distances) {
   };
   std::vector<double> near, far;
   each_pair([&](bool is_near, double distance) { (is_near ? near : far).push_back(distance); });
-  made.near = median(std::move(near));
-  made.far = median(std::move(far));
+  made.near = upper_median(std::move(near));
+  made.far = upper_median(std::move(far));
   each_pair([&](bool is_near, double distance) {
     made.unexplained += std::abs(distance - (is_near ? made.near : made.far));
   });
@@ -149,9 +142,9 @@ class Tree {
         if (is_near) parts.push_back(pairs.part(a, b));
       }
     }
-    near_latency_ = median(std::move(near));
-    uplink_latency_ = far.empty() ? 0 : std::max(0.0, median(std::move(far)) - near_latency_) / 2;
-    near_part_ = parts.empty() ? 1 : median(std::move(parts));
+    near_latency_ = upper_median(std::move(near));
+    uplink_latency_ = far.empty() ? 0 : std::max(0.0, upper_median(std::move(far)) - near_latency_) / 2;
+    near_part_ = parts.empty() ? 1 : upper_median(std::move(parts));
     for (uint32_t host = workers; host < pairs.hosts(); ++host) racks_[nearest(host)].push_back(host);
   }
 
@@ -188,7 +181,7 @@ class Tree {
       for (const uint32_t worker : grouping_.groups[group]) {
         seconds.push_back(pairs_.message_seconds(host, worker));
       }
-      const double usual = median(std::move(seconds));
+      const double usual = upper_median(std::move(seconds));
       if (usual < least) {
         least = usual;
         best = group;
@@ -209,8 +202,8 @@ class Tree {
           parts.push_back(pairs_.part(a, b));
         }
       }
-      fastest = std::max(fastest, median(std::move(bits)));
-      part = std::max(part, median(std::move(parts)));
+      fastest = std::max(fastest, upper_median(std::move(bits)));
+      part = std::max(part, upper_median(std::move(parts)));
     }
     if (part < kSlowUplink * near_part_) return fastest;
     double all = 0;

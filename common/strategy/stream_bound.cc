@@ -1,5 +1,6 @@
 #include "common/strategy/stream_bound.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -40,14 +41,14 @@ absl::StatusOr<StreamBound> stream_bound(const plan::Plan& plan, const JobNetwor
   for (const plan::Tensor& tensor : plan.tensors) all += static_cast<double>(tensor.bytes());
   double left = all, schedules = 0;  // bytes that owners sum, and the seconds of all schedules
   const std::vector<Bytes> bytes = bytes_by_schedule(plan);
+  if (std::ranges::none_of(bytes, [](const Bytes& each) { return each.gradient > 0; })) return by_owners;
+  GLN_ASSIGN_OR_RETURN(const topology::Topology network, network_of(plan, 0, known));
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (!(bytes[i].gradient > 0)) continue;
-    GLN_ASSIGN_OR_RETURN(const topology::Topology network, network_of(plan, 0, known));
     GLN_ASSIGN_OR_RETURN(const Candidate candidate, candidate_of(network, plan.workers, plan.schedules[i]));
     schedules += bytes[i].moved * candidate.model.stream_seconds_per_byte;
     left -= bytes[i].gradient;
   }
-  if (left == all) return by_owners;
   return StreamBound{(left * by_owners.seconds_per_byte + schedules) / all,
                      (left * by_owners.seconds_per_byte_without_summers + schedules) / all};
 }

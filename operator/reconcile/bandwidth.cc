@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "common/base/median.h"
 #include "operator/reconcile/summers.h"
 
 namespace gleaner::reconcile {
@@ -53,12 +54,7 @@ std::vector<double> assumed_bits_per_second(const Observation& observation, cons
   std::vector<double> bits = known_bits_per_second(observation, pods);
   std::vector<double> known;
   std::copy_if(bits.begin(), bits.end(), std::back_inserter(known), [](double each) { return each > 0; });
-  double stand_in = coordinator::kAssumedBitsPerSecond;
-  if (!known.empty()) {
-    const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
-    std::nth_element(known.begin(), middle, known.end());
-    stand_in = *middle;
-  }
+  const double stand_in = known.empty() ? coordinator::kAssumedBitsPerSecond : upper_median(std::move(known));
   std::replace_if(
       bits.begin(), bits.end(), [](double each) { return each <= 0; }, stand_in);
   return bits;
