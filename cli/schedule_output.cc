@@ -27,6 +27,7 @@ void append_op(std::string& text, const Op& op) {
 
 std::string head_of(const Schedule& schedule) {
   std::string text = absl::StrCat("{\n  \"algorithm\": \"", schedule.algorithm, "\",\n  \"ranks\": ", schedule.ranks);
+  absl::StrAppend(&text, ",\n  \"postcondition\": \"", name_of(schedule.postcondition), "\"");
   absl::StrAppend(&text, ",\n  \"chunks\": ", schedule.chunks, ",\n  \"steps\": ", schedule.steps);
   if (!schedule.stages.empty()) {
     text += ",\n  \"stages\": [";
@@ -46,7 +47,7 @@ std::string head_of(const Schedule& schedule) {
 
 // Returns the share of the vector that a number of chunks is: "1.7500".
 std::string share(uint64_t chunks, const Schedule& schedule) {
-  return absl::StrFormat("%.4f", static_cast<double>(chunks) / schedule.chunks);
+  return absl::StrFormat("%.4f", static_cast<double>(chunks) / schedule.chunks_per_block());
 }
 
 std::string range_of(uint64_t least, uint64_t most, const Schedule& schedule) {
@@ -118,8 +119,11 @@ absl::StatusOr<std::string> to_table(const Schedule& schedule) {
   absl::StrAppend(&text, "of the vector's S bytes, each rank sends ",
                   range_of(summary.least_sent, summary.most_sent, schedule), " and receives ",
                   range_of(summary.least_received, summary.most_received, schedule));
-  absl::StrAppendFormat(&text, "; in any all-reduce, some rank sends %.4f or more\n",
-                        2.0 * static_cast<double>(n - 1) / static_cast<double>(n));
+  if (schedule.postcondition == collective::Postcondition::kAllReduce) {
+    absl::StrAppendFormat(&text, "; in any all-reduce, some rank sends %.4f or more",
+                          2.0 * static_cast<double>(n - 1) / static_cast<double>(n));
+  }
+  text += "\n";
   absl::StrAppend(&text, "seconds on one switch with latency a and links of B bytes/s: ", schedule.steps, " a + ",
                   share(summary.star_chunks, schedule), " S/B\n");
   if (summary.steps.empty()) return text;

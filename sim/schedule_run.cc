@@ -91,7 +91,7 @@ absl::Status Run::begin(uint32_t rank) {
 
 absl::Status Run::go_on(uint32_t rank, uint64_t partition) {
   const std::vector<Op>& program = schedule_.programs[rank];
-  const double bytes_per_chunk = partitions_.bytes[partition] / schedule_.chunks;
+  const double bytes_per_chunk = partitions_.bytes[partition] / schedule_.chunks_per_block();
   const uint64_t first = partition * messages_.all().size();
   for (uint32_t& next = next_op_[partition * schedule_.ranks + rank]; next < program.size(); ++next) {
     const Op& op = program[next];

@@ -12,6 +12,7 @@
 #include "common/collective/bcube.h"
 #include "common/collective/blueconnect.h"
 #include "common/collective/double_tree.h"
+#include "common/collective/gather.h"
 #include "common/collective/groups.h"
 #include "common/collective/halving_doubling.h"
 #include "common/collective/racks.h"
@@ -83,6 +84,10 @@ absl::StatusOr<Schedule> make_double_tree(const ScheduleRequest& request) {
   return double_tree(request.ranks, blocks);
 }
 
+absl::StatusOr<Schedule> make_gather(const ScheduleRequest& request) {
+  return gather(request.ranks);  // at most 6.3 million operations
+}
+
 absl::StatusOr<Schedule> make_bcube(const ScheduleRequest& request) {
   const uint32_t radix = request.radix == 0 ? default_radix(request.ranks) : request.radix;
   if (radix >= 2 && radix <= request.ranks) {  // else bcube() makes an error or no operation
@@ -138,6 +143,7 @@ constexpr Algorithm kAlgorithms[] = {
     {.name = "double-tree", .blocks = true, .make = make_double_tree},
     {.name = "bcube", .radix = true, .make = make_bcube},
     {.name = "blueconnect", .stages = true, .make = make_blueconnect},
+    {.name = "gather", .make = make_gather},
     {.name = "racks", .stages = true, .groups = true, .make = make_racks},
     {.name = "two-level", .stages = true, .groups = true, .masters = true, .make = make_two_level},
 };

@@ -1,4 +1,4 @@
-// make_schedule() makes the schedule of an all-reduce by the name of its algorithm. Pure.
+// make_schedule() makes the schedule by which ranks sum their vectors, by the name of its algorithm. Pure.
 //
 //   algorithm         serves                          parameters
 //   ring              every number of ranks           none
@@ -8,6 +8,7 @@
 //   fits blueconnect       every                           stages: factors of the number of ranks, stage 0 among
 //   consecutive
 //                                                     ranks; by default its prime factors, ascending
+//   gather            every                           none; an all-gather, after which ranks add in rank order
 //   racks             every                           stages: {racks, ranks in each}; or groups
 //   two-level         every                           stages: {groups, ranks in each}; or groups; by default √n groups
 //                                                     of consecutive ranks whose sizes differ by at most one;

@@ -15,10 +15,17 @@ namespace {
 // The sets of contributions in each chunk of each rank, as bits.
 class Contributions {
  public:
-  Contributions(uint32_t ranks, uint32_t chunks)
-      : ranks_(ranks), chunks_(chunks), words_((ranks + 63) / 64), bits_(size_t{ranks} * chunks * words_) {
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
-      for (uint32_t chunk = 0; chunk < chunks; ++chunk) of(rank, chunk)[rank / 64] |= uint64_t{1} << (rank % 64);
+  explicit Contributions(const Schedule& schedule)
+      : ranks_(schedule.ranks),
+        chunks_(schedule.chunks),
+        is_gathered_(schedule.postcondition == Postcondition::kAllGather),
+        words_((ranks_ + 63) / 64),
+        bits_(size_t{ranks_} * chunks_ * words_) {
+    for (uint32_t rank = 0; rank < ranks_; ++rank) {
+      for (uint32_t chunk = 0; chunk < chunks_; ++chunk) {
+        if (is_gathered_ && chunk != rank) continue;
+        of(rank, chunk)[rank / 64] |= uint64_t{1} << (rank % 64);
+      }
     }
   }
 
@@ -36,9 +43,10 @@ class Contributions {
     const uint64_t* source = of(from, chunk);
     std::copy(source, source + words_, of(to, chunk));
   }
-  // Returns a contribution that a chunk lacks, or kNone.
+  // Returns a contribution that a chunk lacks, of those with which it should end, or kNone.
   uint32_t lacking(uint32_t rank, uint32_t chunk) {
     const uint64_t* has = of(rank, chunk);
+    if (is_gathered_) return (has[chunk / 64] >> (chunk % 64) & 1) != 0 ? kNone : chunk;
     for (size_t word = 0; word < words_; ++word) {
       const uint64_t all = word + 1 == words_ && ranks_ % 64 != 0 ? (uint64_t{1} << (ranks_ % 64)) - 1 : ~uint64_t{0};
       if (const uint64_t lacks = all & ~has[word]; lacks != 0) return bit(word, lacks);
@@ -55,6 +63,7 @@ class Contributions {
   }
 
   const uint32_t ranks_, chunks_;
+  const bool is_gathered_;
   const size_t words_;
   std::vector<uint64_t> bits_;
 };
@@ -89,7 +98,7 @@ class Checker {
   Checker(const Schedule& schedule, const Messages& messages)
       : schedule_(schedule),
         messages_(messages),
-        contributions_(schedule.ranks, schedule.chunks),
+        contributions_(schedule),
         clocks_(schedule.ranks, messages.all().size()),
         sent_(size_t{schedule.ranks} * schedule.chunks) {}
 
@@ -124,13 +133,24 @@ class Checker {
       const uint32_t chunk = message.slice.first + i;
       GLN_RETURN_IF_ERROR(check_change(message, chunk));
       if (schedule_.programs[message.to][message.receive].kind == OpKind::kReceiveCopy) {
-        contributions_.copy(message.to, message.from, chunk);
+        GLN_RETURN_IF_ERROR(copy(message, chunk));
         continue;
       }
+      if (schedule_.postcondition == Postcondition::kAllGather) return wrong(message, "would add, in an all-gather");
       const uint32_t twice = contributions_.add(message.to, message.from, chunk);
       if (twice == Contributions::kNone) continue;
       return wrong(message, absl::StrCat("would add the contribution of rank ", twice, " to chunk ", chunk, " twice"));
     }
+    return absl::OkStatus();
+  }
+
+  // What a copy brings is handed out as it is, so it must be complete.
+  absl::Status copy(const Message& message, uint32_t chunk) {
+    const uint32_t lacks = contributions_.lacking(message.from, chunk);
+    if (lacks != Contributions::kNone) {
+      return wrong(message, absl::StrCat("would copy chunk ", chunk, " without the contribution of rank ", lacks));
+    }
+    contributions_.copy(message.to, message.from, chunk);
     return absl::OkStatus();
   }
 

@@ -6,11 +6,13 @@
 
 namespace gleaner::collective {
 
-// Returns OK if the schedule is an all-reduce: executed by its rules (schedule.h), it ends, uses up all messages, and
-// leaves in each chunk of each rank every rank's contribution exactly once, whatever the order in which ranks run.
+// Returns OK if the schedule has its postcondition: executed by its rules (schedule.h), it ends, uses up all messages,
+// and leaves in each chunk of each rank what the postcondition says (in an all-reduce every rank's contribution exactly
+// once), whatever the order in which ranks run.
 // InvalidArgument names the rank and the operation that breaks a rule:
 // - what Messages::make() and Messages::run() check (messages.h), such as ranks that wait for each other for ever;
-// - a contribution that would be added twice;
+// - a contribution that would be added twice, or a receive-reduce in an all-gather;
+// - a copy of a chunk that is not complete;
 // - a slice that may change while it is being sent: a receive into a chunk that its rank sent before, where the peer's
 //   receive of that send does not happen before this receive. An operation happens before the later ones of its rank,
 //   and a send before its receive;

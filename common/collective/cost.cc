@@ -152,7 +152,7 @@ absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Topology& to
                           const std::vector<uint32_t>& host_of, uint64_t bytes) {
   GLN_RETURN_IF_ERROR(check_map(schedule.ranks, topology.host_count(), host_of));
   GLN_ASSIGN_OR_RETURN(const std::vector<StepPattern> patterns, step_patterns(schedule));
-  Evaluation evaluation(topology, paths, host_of, 8.0 * static_cast<double>(bytes) / schedule.chunks);
+  Evaluation evaluation(topology, paths, host_of, 8.0 * static_cast<double>(bytes) / schedule.chunks_per_block());
   Cost cost;
   cost.steps.resize(schedule.steps);
   for (const StepPattern& pattern : patterns) {

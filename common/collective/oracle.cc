@@ -1,5 +1,6 @@
 #include "common/collective/oracle.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/collective/messages.h"
 #include "common/kernels/float_formats.h"
+#include "common/kernels/kernels.h"
 
 namespace gleaner::collective {
 namespace {
@@ -118,6 +120,31 @@ absl::Status check_inputs(const Schedule& schedule, const Vectors& inputs, size_
   return absl::OkStatus();
 }
 
+// Returns the vectors with which ranks begin an all-gather: each has its contribution in its own block.
+Vectors in_own_blocks(const Vectors& contributions) {
+  Vectors vectors;
+  for (size_t rank = 0; rank < contributions.size(); ++rank) {
+    const std::vector<std::byte>& own = contributions[rank];
+    std::vector<std::byte>& blocks = vectors.emplace_back(own.size() * contributions.size());
+    std::ranges::copy(own, blocks.begin() + static_cast<std::ptrdiff_t>(own.size() * rank));
+  }
+  return vectors;
+}
+
+// Adds the blocks of a gathered vector in rank order.
+absl::Status add_blocks(const Reduction& reduction, const std::vector<std::byte>& blocks, size_t elements,
+                        std::vector<std::byte>& result) {
+  GLN_ASSIGN_OR_RETURN(const kernels::Kernels scalar, kernels::Kernels::choose("scalar"));
+  std::vector<const std::byte*> sources;
+  for (size_t at = 0; at < blocks.size(); at += elements * size_of(reduction.travels)) {
+    sources.push_back(blocks.data() + at);
+  }
+  if (!sources.empty()) {
+    scalar.sum(reduction.travels, reduction.result, sources, result.data(), elements, reduction.divisor);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Vectors> execute(const Schedule& schedule, const Reduction& reduction, Vectors inputs) {
@@ -131,11 +158,15 @@ absl::StatusOr<Vectors> execute(const Schedule& schedule, const Reduction& reduc
   const size_t element_bytes = size_of(reduction.travels);
   GLN_RETURN_IF_ERROR(check_inputs(schedule, inputs, element_bytes));
   const size_t elements = inputs[0].size() / element_bytes;
+  const size_t all_elements = elements * schedule.blocks();
+  const bool is_gathered = schedule.postcondition == Postcondition::kAllGather;
+  if (is_gathered) inputs = in_own_blocks(inputs);
   Vectors under_way(messages.all().size());  // by message
   const auto execute_op = [&](uint32_t rank, uint32_t op, uint32_t message) {
     const Slice slice = messages.all()[message].slice;
-    std::byte* const own = inputs[rank].data() + element_bytes * chunk_begin(elements, schedule.chunks, slice.first);
-    const size_t count = slice_elements(elements, schedule.chunks, slice);
+    std::byte* const own =
+        inputs[rank].data() + element_bytes * chunk_begin(all_elements, schedule.chunks, slice.first);
+    const size_t count = slice_elements(all_elements, schedule.chunks, slice);
     std::vector<std::byte>& payload = under_way[message];
     const OpKind kind = schedule.programs[rank][op].kind;
     if (kind == OpKind::kSend) {
@@ -153,6 +184,10 @@ absl::StatusOr<Vectors> execute(const Schedule& schedule, const Reduction& reduc
   GLN_RETURN_IF_ERROR(messages.run(schedule, execute_op));
   Vectors results(inputs.size(), std::vector<std::byte>(elements * size_of(reduction.result)));
   for (size_t rank = 0; rank < inputs.size(); ++rank) {
+    if (is_gathered) {
+      GLN_RETURN_IF_ERROR(add_blocks(reduction, inputs[rank], elements, results[rank]));
+      continue;
+    }
     functions.finish(inputs[rank].data(), elements, reduction.divisor, results[rank].data());
   }
   return results;

@@ -8,6 +8,8 @@
 //   after each receive-reduce.
 // - At the end each rank divides its element by the divisor, in the accumulator's type, and rounds once to the result's
 //   data type. So fp16 and bf16 sums that travel as fp32 partial sums are rounded only there.
+// - After an all-gather each rank adds all contributions in rank order, in the accumulator's type, divides and rounds
+//   once.
 // - A NaN that an addition, the division or the last rounding returns is the canonical quiet NaN
 //   (common/kernels/kernels.h).
 #pragma once

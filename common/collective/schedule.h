@@ -11,6 +11,12 @@
 // peer's n-th send to this rank; both have the same slice and step. A send's slice must not change before the peer has
 // received it. messages.h pairs sends with receives, and checker.h verifies all this.
 //
+// A schedule has a *postcondition*:
+// - All-reduce: each rank begins with its contribution, a vector, and each chunk of each rank ends with the sum of all
+//   contributions. A receive-reduce takes a partial sum, and a receive-copy takes a complete one.
+// - All-gather: the vector has n blocks of the size of a contribution, which are its chunks. Rank r begins with its
+//   contribution in chunk r, and each rank ends with all contributions. All receives are copies.
+//
 // `step` numbers the synchronous steps of the algorithm as papers count them. Ranks do not synchronize at steps: cost
 // models, conflict counts and reports use the number.
 #pragma once
@@ -18,6 +24,8 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace gleaner::collective {
 
@@ -40,13 +48,26 @@ struct Op {
 // A stage of a hierarchical algorithm: groups of ranks that each run a collective of their own, beside each other.
 using Stage = std::vector<std::vector<uint32_t>>;
 
+enum class Postcondition : uint8_t { kAllReduce, kAllGather };
+
+// Returns "all-reduce", for example.
+constexpr absl::string_view name_of(Postcondition postcondition) {
+  return postcondition == Postcondition::kAllReduce ? "all-reduce" : "all-gather";
+}
+
 struct Schedule {
   std::string algorithm;  // as in `gleaner schedule --algorithm`
+  Postcondition postcondition = Postcondition::kAllReduce;
   uint32_t ranks = 1;
   uint32_t chunks = 1;
   uint32_t steps = 0;                     // every op's step is below
   std::vector<Stage> stages;              // empty for algorithms without stages
   std::vector<std::vector<Op>> programs;  // by rank
+
+  // Returns the number of contributions that fit into the vector.
+  uint32_t blocks() const { return postcondition == Postcondition::kAllGather ? ranks : 1; }
+  // Returns the number of chunks that a contribution has.
+  uint32_t chunks_per_block() const { return chunks / blocks(); }
 };
 
 // Returns the first element of a chunk, of a vector with `elements` elements; chunk == chunks: the end. Chunks differ

@@ -4,8 +4,10 @@
 
 namespace gleaner::collective {
 
-ScheduleBuilder::ScheduleBuilder(std::string algorithm, uint32_t ranks, uint32_t chunks) : receives_(ranks) {
+ScheduleBuilder::ScheduleBuilder(std::string algorithm, uint32_t ranks, uint32_t chunks, Postcondition postcondition)
+    : receives_(ranks) {
   schedule_.algorithm = std::move(algorithm);
+  schedule_.postcondition = postcondition;
   schedule_.ranks = ranks;
   schedule_.chunks = chunks;
   schedule_.programs.resize(ranks);

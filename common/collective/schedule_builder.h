@@ -13,7 +13,8 @@ namespace gleaner::collective {
 
 class ScheduleBuilder {
  public:
-  ScheduleBuilder(std::string algorithm, uint32_t ranks, uint32_t chunks);
+  ScheduleBuilder(std::string algorithm, uint32_t ranks, uint32_t chunks,
+                  Postcondition postcondition = Postcondition::kAllReduce);
 
   // Adds a message to the current step. An empty slice adds nothing. `receive` is kReceiveReduce or kReceiveCopy.
   void transfer(uint32_t from, uint32_t to, Slice slice, OpKind receive);

@@ -43,7 +43,7 @@ double slices_per_vector(const Schedule& schedule) {
       chunks += op.slice.count;
     }
   }
-  return slices == 0 ? 1 : static_cast<double>(slices) * schedule.chunks / static_cast<double>(chunks);
+  return slices == 0 ? 1 : static_cast<double>(slices) * schedule.chunks_per_block() / static_cast<double>(chunks);
 }
 
 absl::StatusOr<Summary> summarize(const Schedule& schedule) {

@@ -275,7 +275,7 @@ absl::StatusOr<FoundMap> find_rank_map(const collective::Schedule& schedule, con
   for (const RankMap& start : options.starts) GLN_RETURN_IF_ERROR(check_map(start, schedule.ranks, hosts));
   GLN_ASSIGN_OR_RETURN(std::vector<collective::StepPattern> patterns, collective::step_patterns(schedule));
   const Routes routes(topology, paths);
-  MapCost cost(std::move(patterns), schedule.ranks, schedule.chunks, topology, routes, bytes);
+  MapCost cost(std::move(patterns), schedule.ranks, schedule.chunks_per_block(), topology, routes, bytes);
   return Search(std::move(cost), routes, schedule.ranks, hosts, options).run();
 }
 

@@ -42,7 +42,7 @@ absl::StatusOr<double> busiest_channel(const collective::Schedule& schedule, con
       const uint32_t from = network.host_of[transfer.from], to = network.host_of[transfer.to];
       path.clear();
       network.paths.append_path(from, to, collective::flow_between(from, to), path);
-      const double share = static_cast<double>(transfer.chunks) / schedule.chunks;
+      const double share = static_cast<double>(transfer.chunks) / schedule.chunks_per_block();
       for (const uint32_t channel : path) load[channel] += share * static_cast<double>(pattern.steps.size());
     }
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -81,12 +82,22 @@ TEST(Algorithms, AllServeEveryCountByDefault) {
 }
 
 TEST(Algorithms, Names) {
-  EXPECT_THAT(algorithms(),
-              ElementsAre("ring", "halving-doubling", "double-tree", "bcube", "blueconnect", "racks", "two-level"));
+  EXPECT_THAT(algorithms(), ElementsAre("ring", "halving-doubling", "double-tree", "bcube", "blueconnect", "gather",
+                                        "racks", "two-level"));
   EXPECT_THAT(
       error_of({.algorithm = "rings", .ranks = 4}),
-      HasSubstr("'rings' is unknown; give one of ring, halving-doubling, double-tree, bcube, blueconnect, racks, "
-                "two-level"));
+      HasSubstr("'rings' is unknown; give one of ring, halving-doubling, double-tree, bcube, blueconnect, gather, "
+                "racks, two-level"));
+}
+
+TEST(Algorithms, GatherTakesFewestSteps) {
+  for (const uint32_t ranks : tested_counts()) {
+    const Schedule schedule = checked({.algorithm = "gather", .ranks = ranks});
+    EXPECT_EQ(schedule.steps, std::bit_width(ranks - 1)) << ranks;
+    EXPECT_EQ(chunks_of(schedule, ranks / 2), std::pair(uint64_t{ranks - 1}, uint64_t{ranks - 1}));
+  }
+  // Three latencies of 10 us, and seven contributions of 8 us.
+  EXPECT_DOUBLE_EQ(star_seconds(checked({.algorithm = "gather", .ranks = 8}), 1e9, 10e-6, 1000), 3 * 10e-6 + 7 * 8e-6);
 }
 
 TEST(Algorithms, RanksOutOfRange) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/collective/gather.h"
 #include "common/collective/halving_doubling.h"
 #include "common/collective/ring.h"
 #include "common/collective/schedule_builder.h"
@@ -147,10 +148,25 @@ TEST(Checker, ContributionMissing) {
   expect_wrong(schedule, "rank 1 ends without the contribution of rank 0 to chunk 0");
 }
 
-TEST(Checker, CopyLosesContribution) {
+TEST(Checker, CopyOfPartialSum) {
   Schedule schedule = pair();
   schedule.programs[0][0].kind = OpKind::kReceiveCopy;
-  expect_wrong(schedule, "rank 0 ends without the contribution of rank 0 to chunk 0");
+  expect_wrong(schedule,
+               "rank 0, operation 0 (receive-copy of chunk 0 from rank 1) would copy chunk 0 without the "
+               "contribution of rank 0");
+}
+
+TEST(Checker, AllGatherLacksContribution) {
+  Schedule schedule = gather(3);
+  schedule.programs[1].pop_back();
+  schedule.programs[0].erase(schedule.programs[0].begin() + 2);
+  expect_wrong(schedule, "rank 1 ends without the contribution of rank 0 to chunk 0");
+}
+
+TEST(Checker, AllGatherDoesNotAdd) {
+  Schedule schedule = gather(2);
+  schedule.programs[0][1].kind = OpKind::kReceiveReduce;
+  expect_wrong(schedule, "rank 0, operation 1 (receive-reduce of chunk 1 from rank 1) would add, in an all-gather");
 }
 
 // Both ranks send their whole vectors and add what they receive, possibly before their own vector has left.

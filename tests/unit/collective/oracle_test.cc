@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "common/collective/gather.h"
 #include "common/collective/halving_doubling.h"
 #include "common/collective/ring.h"
 #include "common/collective/schedule_builder.h"
@@ -18,8 +19,8 @@ using ::testing::HasSubstr;
 using Vectors = std::vector<std::vector<float>>;
 
 // Ranks 1 and 2 send their vector of one chunk to rank 0, which adds them in this order.
-Schedule gather() {
-  ScheduleBuilder builder("gather", 3, 1);
+Schedule reduce_to_first() {
+  ScheduleBuilder builder("reduce", 3, 1);
   builder.transfer(1, 0, {0, 1}, OpKind::kReceiveReduce);
   builder.transfer(2, 0, {0, 1}, OpKind::kReceiveReduce);
   builder.end_step();
@@ -33,10 +34,10 @@ std::vector<std::byte> bytes_of(T value) {
   return bytes;
 }
 
-// Returns the result of rank 0 after gather() of one element for each rank.
+// Returns the result of rank 0 after reduce_to_first() of one element for each rank.
 template <typename To, typename From>
 To gathered(const Reduction& reduction, From a, From b, From c) {
-  const auto results = execute(gather(), reduction, {bytes_of(a), bytes_of(b), bytes_of(c)});
+  const auto results = execute(reduce_to_first(), reduction, {bytes_of(a), bytes_of(b), bytes_of(c)});
   EXPECT_TRUE(results.ok()) << results.status();
   To result;
   EXPECT_EQ((*results)[0].size(), sizeof(result));
@@ -57,6 +58,18 @@ void expect_sums(const Schedule& schedule, size_t elements) {
   const absl::StatusOr<Vectors> outputs = execute(schedule, inputs);
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   for (const std::vector<float>& output : *outputs) EXPECT_EQ(output, sum) << schedule.algorithm << schedule.ranks;
+}
+
+// 256 + 1 is a tie in bf16, so only fp32 sums in rank order, rounded once, give 264.
+TEST(Oracle, GatherAddsInRankOrder) {
+  std::vector<std::vector<std::byte>> inputs(8, bytes_of(kernels::float32_to_bfloat16(1)));
+  inputs[0] = bytes_of(kernels::float32_to_bfloat16(256));
+  const auto results = execute(gather(8), {DataType::kBFloat16, DataType::kBFloat16, 1}, inputs);
+  ASSERT_TRUE(results.ok()) << results.status();
+  for (const auto& result : *results) EXPECT_EQ(result, bytes_of(kernels::float32_to_bfloat16(264)));
+  // 2^30 comes and goes before the 1, which it would swallow.
+  const absl::StatusOr<Vectors> sums = execute(gather(3), {{0x1p30f}, {-0x1p30f}, {1}});
+  EXPECT_EQ(*sums, Vectors(3, {1}));
 }
 
 TEST(Oracle, SumsExactIntegers) {
@@ -132,7 +145,8 @@ TEST(Oracle, CanonicalNan) {
   EXPECT_EQ((gathered<uint32_t>({kSingle, kSingle}, 0xFFC00001u, 0u, 0u)), kernels::kNanFloat32);
   EXPECT_EQ((gathered<uint16_t, uint16_t>({kHalf, kHalf}, 0xFE01, 0, 0)), kernels::kNanFloat16);
   // Ranks 1 and 2 receive nothing.
-  const auto results = execute(gather(), {kSingle, kSingle}, {bytes_of(0.0f), bytes_of(0xFFC00001u), bytes_of(0.0f)});
+  const auto results =
+      execute(reduce_to_first(), {kSingle, kSingle}, {bytes_of(0.0f), bytes_of(0xFFC00001u), bytes_of(0.0f)});
   EXPECT_EQ((*results)[1], bytes_of(kernels::kNanFloat32));
 }
 

@@ -19,7 +19,10 @@ Vectors execute_without_copies(const Schedule& schedule, std::mt19937& random) {
   const Messages messages = *Messages::make(schedule);
   Vectors vectors(schedule.ranks);
   for (uint32_t rank = 0; rank < schedule.ranks; ++rank) {
-    vectors[rank].assign(schedule.chunks, uint64_t{1} << (4 * rank));  // sums show how often each rank was added
+    // Sums show how often each rank was added.
+    const uint64_t own = uint64_t{1} << (4 * rank);
+    vectors[rank].assign(schedule.chunks, schedule.blocks() == 1 ? own : 0);
+    if (schedule.blocks() > 1) vectors[rank][rank] = own;
   }
   std::vector<uint32_t> next(schedule.ranks, 0);
   const auto ready = [&](uint32_t rank) {
@@ -46,13 +49,17 @@ Vectors execute_without_copies(const Schedule& schedule, std::mt19937& random) {
   }
 }
 
+// Expects that each rank ends with the postcondition of the schedule.
 void expect_sums(const Schedule& schedule, std::mt19937& random, const std::string& what) {
+  std::vector<uint64_t> expected;
   uint64_t sum = 0;
-  for (uint32_t rank = 0; rank < schedule.ranks; ++rank) sum += uint64_t{1} << (4 * rank);
+  for (uint32_t rank = 0; rank < schedule.ranks; ++rank) {
+    expected.push_back(uint64_t{1} << (4 * rank));
+    sum += expected.back();
+  }
+  if (schedule.postcondition == Postcondition::kAllReduce) expected.assign(schedule.chunks, sum);
   for (int order = 0; order < 4; ++order) {
-    EXPECT_EQ(execute_without_copies(schedule, random),
-              Vectors(schedule.ranks, std::vector<uint64_t>(schedule.chunks, sum)))
-        << what;
+    EXPECT_EQ(execute_without_copies(schedule, random), Vectors(schedule.ranks, expected)) << what;
   }
 }
 
