@@ -116,7 +116,7 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
       GLN_ASSIGN_OR_RETURN(next.strategies, strategies_.choose(next.plan, tensors));
     }
     plan::PartitionOptions options{options_.partition_bytes};
-    GLN_ASSIGN_OR_RETURN(options.slices, slice_counts_.of(next.plan));
+    GLN_ASSIGN_OR_RETURN(options.schedules, schedule_cuts_.of(next.plan));
     GLN_ASSIGN_OR_RETURN(next.plan, plan::extend_plan(next.plan, std::move(tensors), options, epoch));
   }
   tensors_in_proposal_ = tensors_.size();

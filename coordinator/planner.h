@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
-#include "common/strategy/slice_counts.h"
+#include "common/strategy/schedule_cuts.h"
 #include "coordinator/auto_strategies.h"
 #include "coordinator/options.h"
 #include "coordinator/plan_agreement.h"
@@ -79,7 +79,7 @@ class Planner {
   absl::Duration next_optional_;       // earliest time of the next optional plan
   absl::Duration pause_;               // the last backoff
   AutoStrategies strategies_;
-  strategy::SliceCounts slice_counts_;
+  strategy::ScheduleCuts schedule_cuts_;
 };
 
 }  // namespace gleaner::coordinator

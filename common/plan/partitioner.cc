@@ -61,24 +61,39 @@ uint64_t first_slice(uint64_t bytes, uint64_t most, uint64_t element) {
 // The largest size of a partition of each tensor.
 class Sizes {
  public:
-  // `asked`: a given size; 0: `by_default`, which `slices` changes for tensors with a schedule (PartitionOptions).
-  Sizes(const Plan& plan, uint64_t asked, uint64_t by_default, std::span<const double> slices)
-      : plan_(plan), owned_(asked > 0 ? asked : by_default), scheduled_(plan.schedules.size(), owned_) {
-    if (asked > 0) return;
-    for (size_t i = 0; i < std::min(scheduled_.size(), slices.size()); ++i)
-      scheduled_[i] = sliced_partition_bytes(by_default, slices[i]);
-  }
+  // `by_default`: the size for tensors that owners sum, if the options give none. The pointers must outlive this
+  // object.
+  Sizes(const Plan* plan, const PartitionOptions* options, uint64_t by_default)
+      : plan_(*plan),
+        options_(*options),
+        owned_(options->partition_bytes > 0 ? options->partition_bytes : by_default),
+        workers_(workers_of(*plan)) {}
 
   // The size for tensors that owners sum.
   uint64_t owned() const { return owned_; }
   uint64_t most(const Tensor& tensor) const {
-    return plan_.most_partition_bytes(tensor, tensor.schedule.has_value() ? scheduled_[*tensor.schedule] : owned_);
+    if (!tensor.schedule.has_value()) return plan_.most_partition_bytes(tensor, owned_);
+    const uint32_t schedule = *tensor.schedule;
+    const ScheduleCut cut = schedule < options_.schedules.size() ? options_.schedules[schedule] : ScheduleCut();
+    const uint64_t size = options_.partition_bytes > 0
+                              ? options_.partition_bytes
+                              : sliced_partition_bytes(default_partition_bytes(workers_, tensor.bytes()), cut.slices);
+    const DataType travels = cut.has_partial_sums ? plan_.partial_type(tensor) : plan_.push_type(tensor);
+    return std::min(size, kMaxPartitionBytes / cut.blocks) / (size_of(travels) / size_of(tensor.type));
   }
 
  private:
+  static Fleet workers_of(const Plan& plan) {
+    Fleet fleet = fleet_of(plan);
+    fleet.summer_bits_per_second.clear();
+    fleet.push_ratio = 1;
+    return fleet;
+  }
+
   const Plan& plan_;
+  const PartitionOptions& options_;
   const uint64_t owned_;
-  std::vector<uint64_t> scheduled_;  // by schedule
+  const Fleet workers_;
 };
 
 // Returns the size of the largest slice that cut() makes of the tensors from index `first` on.
@@ -98,12 +113,13 @@ uint64_t largest_partition(const Plan& plan) {
   return largest;
 }
 
-// Returns the size of the largest contribution to a partition that schedules sum, or that owners sum.
+// Returns the size of the largest partial sum of a partition that schedules sum, or else contribution to one that
+// owners sum.
 uint64_t largest_push(const Plan& plan, bool has_schedule) {
   uint64_t largest = 0;
   for (const Partition& partition : plan.partitions) {
-    if (plan.tensors[partition.tensor].schedule.has_value() == has_schedule)
-      largest = std::max<uint64_t>(largest, plan.push_bytes(partition));
+    if (plan.tensors[partition.tensor].schedule.has_value() != has_schedule) continue;
+    largest = std::max<uint64_t>(largest, has_schedule ? plan.partial_bytes(partition) : plan.push_bytes(partition));
   }
   return largest;
 }
@@ -156,7 +172,9 @@ void cut(Plan& plan, size_t first, const Sizes& sizes, uint64_t finest, Balances
     for (uint64_t offset = 0; offset < bytes;) {
       uint64_t slice = first_slice(bytes - offset, fits, element);
       const uint32_t owner = balance.next(slice);
-      slice = trim(slice, balance.missing(owner), bytes - offset, finest, element);
+      if (!plan.tensors[id].schedule.has_value()) {
+        slice = trim(slice, balance.missing(owner), bytes - offset, finest, element);
+      }
       balance.give(slice);
       plan.partitions.push_back({.tensor = static_cast<uint32_t>(id),
                                  .owner = owner,
@@ -244,7 +262,7 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   const std::vector<double> share = options.shares.empty() ? shares(fleet) : options.shares;
   const auto owners = static_cast<uint64_t>(std::ranges::count_if(share, [](double part) { return part > 0; }));
   const uint64_t by_default = default_partition_bytes(fleet, total_bytes(extended.tensors));
-  const Sizes sizes(extended, options.partition_bytes, by_default, options.slices);
+  const Sizes sizes(&extended, &options, by_default);
   const uint64_t finest =
       std::min(sizes.owned(), std::max(std::min(sizes.owned(), by_default) / kFinestFraction, kFinestBytes));
   const std::span<const Tensor> fresh = std::span(extended.tensors).subspan(first);

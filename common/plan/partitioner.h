@@ -3,7 +3,10 @@
 // each NIC is busy from the first byte to the last.
 //
 // The tensors that a schedule sums are a stream of their own, since their partitions do not pass owners. They have
-// owners all the same, for a later plan without the schedule.
+// owners all the same, for a later plan without the schedule. How such a tensor is cut decides the bits of its sum, so
+// the cut follows from the schedule, the tensor and the size of partitions alone: the fewest partitions of at most this
+// size, which differ by at most one element. A default size follows from the workers' links and the tensor's bytes, not
+// from summers or other tensors.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +18,22 @@
 
 namespace gleaner::plan {
 
+// What a schedule does with a partition (common/collective), as far as the size of partitions follows from it.
+struct ScheduleCut {
+  // Into how many slices of mean size the schedule cuts a partition. Partitions of a default size are larger by this
+  // factor.
+  double slices = 1;
+  uint32_t blocks = 1;           // the most contributions that one message holds
+  bool has_partial_sums = true;  // partial sums travel, which for 16-bit types are fp32 (Plan::partial_type())
+};
+
 struct PartitionOptions {
   // The most bytes of a partition's contribution or result, whichever is larger: kMinPartitionBytes to
   // kMaxPartitionBytes; 0: default_partition_bytes().
   uint64_t partition_bytes = 0;
   // By member, workers first: the fraction that each should own, if not the shares of model.h. They add up to 1.
   std::vector<double> shares;
-  // By schedule of the plan, for a default size: into how many slices of mean size it cuts a partition. Its partitions
-  // are larger by this factor. A schedule without an entry has 1.
-  std::vector<double> slices;
+  std::vector<ScheduleCut> schedules;  // by schedule of the plan; a schedule without an entry has the defaults
 };
 
 inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest type

@@ -140,6 +140,9 @@ struct Plan {
   // are in the accumulator's type and not rounded, so that fp16 and bf16 are rounded once, by the owner. Results always
   // have the tensor's type.
   DataType push_type(const Tensor& tensor) const { return local_ranks > 1 ? accumulator_of(tensor.type) : tensor.type; }
+  // Returns the type in which partial sums of the tensor travel between the workers of a schedule, so that fp16 and
+  // bf16 are rounded once, when a sum is complete.
+  static DataType partial_type(const Tensor& tensor) { return accumulator_of(tensor.type); }
   // Returns how many bytes of a contribution belong to a byte of the tensor: 1, or 2 for an fp32 sum of 16-bit values.
   uint32_t push_factor(const Tensor& tensor) const {
     return static_cast<uint32_t>(size_of(push_type(tensor)) / size_of(tensor.type));
@@ -147,10 +150,16 @@ struct Plan {
   uint32_t push_bytes(const Partition& partition) const {
     return partition.bytes * push_factor(tensors[partition.tensor]);
   }
+  // Returns the size of a partition whose elements are partial sums.
+  uint32_t partial_bytes(const Partition& partition) const {
+    const Tensor& tensor = tensors[partition.tensor];
+    return partition.bytes * static_cast<uint32_t>(size_of(partial_type(tensor)) / size_of(tensor.type));
+  }
   // Returns the most bytes that a partition of the tensor may have, so that neither its contributions nor its answers
-  // exceed `frame_bytes`.
+  // exceed `frame_bytes`, and no partial sum kMaxPartitionBytes.
   uint64_t most_partition_bytes(const Tensor& tensor, uint64_t frame_bytes = kMaxPartitionBytes) const {
-    return std::min(frame_bytes, kMaxPartitionBytes - counts_bytes(tensor)) / push_factor(tensor);
+    const uint64_t most = std::min(frame_bytes, kMaxPartitionBytes - counts_bytes(tensor)) / push_factor(tensor);
+    return std::min(most, kMaxPartitionBytes / (size_of(partial_type(tensor)) / size_of(tensor.type)));
   }
   // Returns the index in `partitions` of this partition of `tensor`.
   uint32_t index_of(uint32_t tensor, uint32_t partition) const { return first_partition[tensor] + partition; }

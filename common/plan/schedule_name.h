@@ -11,6 +11,8 @@ namespace gleaner::plan {
 
 // The name of the strategy in which the owners of partitions sum them.
 inline constexpr const char* kSummersStrategy = "summers";
+// The name of the schedule after which each worker adds all contributions by itself, in rank order.
+inline constexpr const char* kGatherAlgorithm = "gather";
 
 // Returns the algorithm and its stages, if any are given: "ring", "blueconnect 3,2,2", or "racks 3+5"
 // with the sizes of its groups.

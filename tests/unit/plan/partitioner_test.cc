@@ -422,17 +422,50 @@ TEST(Partitioner, PartitionsOfASchedulesTensorsAreLargerByItsSlices) {
     for (const Partition& partition : made.partitions_of(tensor)) bytes = std::max(bytes, partition.bytes);
     return bytes;
   };
-  const auto made = extend_plan(plan, tensors, {.slices = {8, 2.9}}, 1);
+  const auto made = extend_plan(plan, tensors, {.schedules = {{8}, {2.9}}}, 1);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_TRUE(validate(*made).ok());
   EXPECT_EQ(largest(*made, 0), 32u << 10);
-  EXPECT_EQ(largest(*made, 1), 256u << 10);
-  EXPECT_EQ(largest(*made, 2), 64u << 10) << "a power of two";
-  EXPECT_EQ(largest(*made, 3), 32u << 10) << "no entry";
+  EXPECT_EQ(largest(*made, 1), 128u << 10) << "eight times 16 KiB, the size for this tensor alone";
+  EXPECT_EQ(largest(*made, 2), 32u << 10) << "a power of two";
+  EXPECT_EQ(largest(*made, 3), 16u << 10) << "no entry";
   EXPECT_EQ(window_bytes(*made, 0), 2u * 8 * (32 << 10)) << "of the partitions that owners sum";
-  EXPECT_EQ(schedule_window_bytes(*made, 0), 4u * (256 << 10)) << "of those that schedules sum";
-  const auto asked = extend_plan(plan, tensors, {.partition_bytes = 16 << 10, .slices = {8, 3}}, 1);
+  EXPECT_EQ(schedule_window_bytes(*made, 0), 4u * (128 << 10)) << "of those that schedules sum";
+  const auto asked = extend_plan(plan, tensors, {.partition_bytes = 16 << 10, .schedules = {{8}, {3}}}, 1);
   for (uint32_t i = 0; i < tensors.size(); ++i) EXPECT_EQ(largest(*asked, i), 16u << 10);
+}
+
+// Returns the bytes of the partitions of the last tensor, which a schedule sums, in a plan with these summers and this
+// tensor before it.
+std::vector<uint32_t> cut_by_schedule(uint32_t summers, uint64_t elements_before, DataType type, uint64_t size,
+                                      const ScheduleCut& cut) {
+  Plan plan = *make_plan(even_fleet(5, summers, 0.2 * kGbit), {}, {});
+  plan.schedules = {{"ring"}};
+  std::vector<Tensor> tensors = {{"a", elements_before}, {.name = "b", .elements = 150'000, .type = type}};
+  tensors[1].schedule = 0;
+  const Plan made = *extend_plan(plan, tensors, {.partition_bytes = size, .schedules = {cut}}, 1);
+  EXPECT_TRUE(validate(made).ok()) << validate(made);
+  std::vector<uint32_t> bytes;
+  for (const Partition& partition : made.partitions_of(1)) bytes.push_back(partition.bytes);
+  return bytes;
+}
+
+TEST(Partitioner, CutsOfSchedulesFollowFromTensorAndSizeAlone) {
+  for (const uint32_t summers : {0, 1, 3}) {
+    for (const uint64_t before : {0, 1, 77'777}) {
+      EXPECT_THAT(cut_by_schedule(summers, before, DataType::kBFloat16, 64 << 10, {8}),
+                  testing::ElementsAre(30'000, 30'000, 30'000, 30'000, 30'000, 30'000, 30'000, 30'000, 30'000, 30'000));
+      EXPECT_EQ(cut_by_schedule(summers, before, DataType::kFloat32, 0, {8}),
+                cut_by_schedule(0, 0, DataType::kFloat32, 0, {8}));
+    }
+  }
+}
+
+TEST(Partitioner, MessagesOfSeveralContributionsFitIntoFrames) {
+  const ScheduleCut gather{.blocks = 16, .has_partial_sums = false};
+  EXPECT_THAT(cut_by_schedule(0, 0, DataType::kFloat32, 4 << 20, gather),
+              testing::ElementsAre(200'000, 200'000, 200'000));
+  EXPECT_THAT(cut_by_schedule(0, 0, DataType::kFloat16, 4 << 20, gather), testing::ElementsAre(150'000, 150'000));
 }
 
 TEST(Partitioner, PartitionsOfSchedulesAreAtMostFourMebibytes) {
