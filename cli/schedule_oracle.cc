@@ -68,13 +68,15 @@ std::vector<std::byte> ScheduleOracle::contribution(DataType type, uint64_t step
 absl::StatusOr<std::optional<Mismatch>> ScheduleOracle::check(DataType type, uint64_t step, uint64_t first,
                                                               ConstBytes got) const {
   const collective::Reduction reduction{local_ranks_ == 1 ? type : accumulator_of(type), type, 1};
+  const bool is_in_order_of_workers =
+      plan_.schedule.ranks.empty() || schedule_.postcondition == collective::Postcondition::kAllGather;
   size_t at = 0;
   for (const uint32_t bytes : plan_.partition_bytes) {
     if (bytes > got.size() - at || bytes % size_of(type) != 0) break;
     const uint64_t element = at / size_of(type);
     std::vector<std::vector<std::byte>> inputs(workers_);
     for (uint32_t worker = 0; worker < workers_; ++worker) {
-      const uint32_t rank = plan_.schedule.ranks.empty() ? worker : plan_.schedule.ranks[worker];
+      const uint32_t rank = is_in_order_of_workers ? worker : plan_.schedule.ranks[worker];
       inputs[rank] = contribution(type, step, first + element, bytes, worker);
     }
     GLN_ASSIGN_OR_RETURN(const auto results, collective::execute(schedule_, reduction, std::move(inputs)));

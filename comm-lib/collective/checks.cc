@@ -8,10 +8,12 @@ absl::Status frame_error(const plan::Plan& plan, uint32_t worker, const wire::He
                          absl::string_view problem) {
   const std::string tensor =
       header.tensor < plan.tensors.size() ? plan.tensors[header.tensor].name : absl::StrCat(header.tensor);
-  const std::string what = header.type == wire::FrameType::kSlice
-                               ? absl::StrCat(" ", header.sequence, " of tensor ", tensor, " partition ",
-                                              header.partition, " step ", header.step, " of schedule ", header.schedule)
-                               : "";
+  std::string what;
+  if (header.type == wire::FrameType::kSlice) absl::StrAppend(&what, " ", header.sequence);
+  if (header.type != wire::FrameType::kArrived) {
+    absl::StrAppend(&what, " of tensor ", tensor, " partition ", header.partition, " step ", header.step,
+                    " of schedule ", header.schedule);
+  }
   return absl::InvalidArgumentError(absl::StrCat(plan.member_name(header.sender), " sent ", wire::name_of(header.type),
                                                  what, " to ", plan.member_name(worker), "; ", problem));
 }
@@ -23,14 +25,14 @@ absl::Status check_sender(const plan::Plan& plan, uint64_t job, uint32_t worker,
         plan.member_name(worker), " expected a frame of job ", job, " from member ", sender, ", another of the ",
         plan.workers, " workers; got one of job ", header.job, " from member ", header.sender));
   }
-  if (header.type != wire::FrameType::kSlice && header.type != wire::FrameType::kArrived) {
-    return frame_error(plan, worker, header, "expected SLICE or ARRIVED");
+  if (!wire::is_of_schedule(header.type)) {
+    return frame_error(plan, worker, header, "expected SLICE, ARRIVED or AWAIT");
   }
   return absl::OkStatus();
 }
 
-absl::Status check_slice(const plan::Plan& plan, const Schedules& schedules, uint32_t worker,
-                         const wire::Header& header) {
+absl::Status check_subject(const plan::Plan& plan, const Schedules& schedules, uint32_t worker,
+                           const wire::Header& header) {
   const auto error = [&](absl::string_view problem) { return frame_error(plan, worker, header, problem); };
   if (header.tensor >= plan.tensors.size() || header.partition >= plan.partitions_of(header.tensor).size()) {
     return error(absl::StrCat("the plan of epoch ", plan.epoch, " has no such partition"));
@@ -39,9 +41,6 @@ absl::Status check_slice(const plan::Plan& plan, const Schedules& schedules, uin
   if (!schedules.sums(header.schedule, header.tensor)) {
     return error(absl::StrCat("no plan up to epoch ", plan.epoch, " sums the tensor by schedule ", header.schedule));
   }
-  if (header.data_type != plan.push_type(tensor)) {
-    return error(absl::StrCat("it is ", name_of(header.data_type), ", expected ", name_of(plan.push_type(tensor))));
-  }
   const bool has_op =
       header.op == ReduceOp::kSum || (header.op == ReduceOp::kAverage && tensor.type != DataType::kInt32);
   if (!has_op) {
@@ -49,6 +48,18 @@ absl::Status check_slice(const plan::Plan& plan, const Schedules& schedules, uin
                               " with a schedule don't have"));
   }
   return absl::OkStatus();
+}
+
+absl::Status check_payload(const plan::Plan& plan, uint32_t worker, const wire::Header& header, size_t payload_bytes,
+                           const ExpectedPayload& expected) {
+  if (header.data_type != expected.type) {
+    return frame_error(plan, worker, header,
+                       absl::StrCat("it is ", name_of(header.data_type), ", expected ", name_of(expected.type)));
+  }
+  if (payload_bytes == expected.bytes && header.payload_bytes == expected.bytes) return absl::OkStatus();
+  return frame_error(
+      plan, worker, header,
+      absl::StrCat("it has ", payload_bytes, " bytes (header: ", header.payload_bytes, "), expected ", expected.bytes));
 }
 
 absl::Status check_step(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Progress& progress) {

@@ -17,15 +17,22 @@ namespace gleaner::collective {
 absl::Status frame_error(const plan::Plan& plan, uint32_t worker, const wire::Header& header,
                          absl::string_view problem);
 
-// Checks that this is a kSlice or a kArrived of this job from `sender`, which is another worker than `worker`.
+// Checks that this is a kSlice, kArrived or kAwait of this job from `sender`, which is another worker than `worker`.
 absl::Status check_sender(const plan::Plan& plan, uint64_t job, uint32_t worker, uint32_t sender,
                           const wire::Header& header);
 
-// Checks that the plan has the slice's tensor and partition, that the slice's schedule sums the tensor in this or an
-// earlier plan, and that the slice has the type in which the tensor travels and an op that tensors with a schedule can
-// have.
-absl::Status check_slice(const plan::Plan& plan, const Schedules& schedules, uint32_t worker,
-                         const wire::Header& header);
+// Checks that the plan has the tensor and partition of a kSlice or kAwait, that its schedule sums the tensor in this or
+// an earlier plan, and that it has an op that tensors with a schedule can have.
+absl::Status check_subject(const plan::Plan& plan, const Schedules& schedules, uint32_t worker,
+                           const wire::Header& header);
+
+// What the schedule says about the next slice from its sender.
+struct ExpectedPayload {
+  DataType type = DataType::kFloat32;
+  uint64_t bytes = 0;
+};
+absl::Status check_payload(const plan::Plan& plan, uint32_t worker, const wire::Header& header, size_t payload_bytes,
+                           const ExpectedPayload& expected);
 
 // The progress of the receiver of a slice, in the slice's partition and schedule.
 struct Progress {

@@ -1,11 +1,10 @@
 #include "comm-lib/collective/executor.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/faults.h"
 #include "common/base/status_macros.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/successor.h"
@@ -25,7 +24,7 @@ OutgoingSlice make_slice(const plan::Plan& plan, const Run& run, const Program::
           .step = run.step,
           .schedule_step = operation.step,
           .chunk = operation.slice.first,
-          .type = plan.push_type(tensor),
+          .type = run.cursor.type_of(operation),
           .op = run.op,
           .priority = tensor.priority,
           .position = run.partition,
@@ -39,7 +38,7 @@ uint64_t window_bytes(const plan::Plan& plan, uint32_t worker, uint64_t asked, a
   uint64_t largest = 0;
   for (const plan::Partition& partition : plan.partitions) {
     if (plan.tensors[partition.tensor].schedule.has_value())
-      largest = std::max<uint64_t>(largest, plan.push_bytes(partition));
+      largest = std::max<uint64_t>(largest, plan.partial_bytes(partition));
   }
   const double link = plan.members[worker].bits_per_second / 8 * absl::ToDoubleSeconds(kWindowTime + round_trip);
   return std::max(2 * (largest + wire::kHeaderBytes), static_cast<uint64_t>(link));
@@ -62,7 +61,7 @@ absl::Status Executor::apply(std::shared_ptr<const plan::Plan> plan, absl::Durat
   }
   peers_.apply(plan_->workers, plan_->epoch);
   set_round_trip(round_trip_);
-  if (failure_.ok()) deliver_later_slices(now, actions);
+  if (failure_.ok()) deliver_later_frames(now, actions);
   if (failure_.ok()) begin_runs(now, actions);
   return absl::OkStatus();
 }
@@ -112,14 +111,16 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
     actions.done.push_back({piece.id, absl::OkStatus()});
     return absl::OkStatus();
   }
-  const uint64_t offset = plan_->partitions[begin].offset;
-  const uint32_t index = pieces_.open(piece.id, piece.output, offset, end - begin);
+  const plan::Tensor& tensor = plan_->tensors[piece.tensor];
+  const uint32_t index = pieces_.open(piece.id, std::move(piece.input), piece.output, plan_->partitions[begin].offset,
+                                      plan_->push_factor(tensor), end - begin);
   for (uint32_t i = begin; i < end; ++i) {
     PartitionState& state = partitions_[*piece.schedule][i];
     if (state.run == kNone) state.run = open_run(*piece.schedule, i, state.step, piece.op, options_.worker);
     runs_[state.run].piece = index;
   }
-  starts_.push({plan_->tensors[piece.tensor].priority, *piece.schedule, begin, end, offset, std::move(piece.input)});
+  starts_.push({tensor.priority, *piece.schedule, begin, end});
+  for (uint32_t i = begin; i < end; ++i) admit_if_wanted(partitions_[*piece.schedule][i].run, now, actions);
   begin_runs(now, actions);
   return absl::OkStatus();
 }
@@ -128,19 +129,35 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
 void Executor::begin_runs(absl::Duration now, Actions& actions) {
   while (!starts_.empty()) {
     const StartQueue::Waiting& waiting = starts_.front();
-    const plan::Partition& partition = plan_->partitions[waiting.next];
-    const uint64_t bytes = plan_->push_bytes(partition);
-    if (!starts_.has_room(bytes)) return;
-    const uint32_t factor = plan_->push_factor(plan_->tensors[partition.tensor]);
-    Buffer work = pool_->take(bytes);
-    std::memcpy(work.bytes().data(), waiting.input.bytes().data() + (partition.offset - waiting.offset) * factor,
-                bytes);
     const uint32_t run = partitions_[waiting.schedule][waiting.next].run;
-    starts_.begin(bytes, now);
-    runs_[run].cursor.begin(std::move(work));
-    recorder_.on_begun(*plan_, runs_[run]);
-    advance(run, now, actions);
+    const bool has_begun = run == kNone || runs_[run].piece == kNone || runs_[run].cursor.has_begun();
+    if (!has_begun && !starts_.has_room(plan_->partial_bytes(plan_->partitions[waiting.next]))) return;
+    starts_.pop();
+    if (!has_begun) begin(run, now, actions);
   }
+}
+
+// Begins a run that a peer has begun, if its piece has been started.
+void Executor::admit_if_wanted(uint32_t index, absl::Duration now, Actions& actions) {
+  if (index == kNone) return;
+  const Run& run = runs_[index];
+  if (!run.is_wanted || run.piece == kNone || run.cursor.has_begun()) return;
+  if (GLN_MUTATION("a partition that a peer has begun waits for its turn")) return;
+  if (!starts_.has_room(plan_->partial_bytes(plan_->partitions[run.partition]))) {
+    GLN_RARE("collective: a partition begins beyond the limit, since a peer has begun it");
+  }
+  begin(index, now, actions);
+}
+
+void Executor::begin(uint32_t index, absl::Duration now, Actions& actions) {
+  Run& run = runs_[index];
+  const plan::Partition& partition = plan_->partitions[run.partition];
+  starts_.begin(plan_->partial_bytes(partition));
+  const uint32_t divisor = run.op == ReduceOp::kAverage ? plan_->ranks() : 1;
+  run.cursor.begin(pieces_.input(run.piece, partition.offset, partition.bytes), options_.worker, divisor, *pool_,
+                   *kernels_);
+  recorder_.on_begun(*plan_, run);
+  advance(index, now, actions);
 }
 
 uint32_t Executor::open_run(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by) {
@@ -155,7 +172,9 @@ uint32_t Executor::open_run(uint32_t schedule, uint32_t partition, uint64_t step
   run.named_by = named_by;
   run.piece = kNone;
   run.waits_for = kNone;
-  run.cursor.open(&schedules_[schedule], elements, plan_->push_type(tensor), &arrived_);
+  run.is_wanted = false;
+  run.cursor.open(&schedules_[schedule], elements,
+                  {plan_->push_type(tensor), plan::Plan::partial_type(tensor), tensor.type}, &arrived_);
   return index;
 }
 
@@ -173,6 +192,7 @@ void Executor::advance(uint32_t index, absl::Duration now, Actions& actions) {
         break;
       case Cursor::Event::kBlocked:
         run.waits_for = outcome.operation->peer;
+        run.ticks_blocked = 0;
         peers_.block(run.waits_for, now);
         return;
       case Cursor::Event::kEnded:
@@ -184,18 +204,15 @@ void Executor::advance(uint32_t index, absl::Duration now, Actions& actions) {
 
 // Writes the sum of a run whose program has ended, and makes the next run the current one.
 void Executor::finish(uint32_t index, Actions& actions) {
-  const Run& run = runs_[index];
+  Run& run = runs_[index];
   const plan::Partition& partition = plan_->partitions[run.partition];
-  const plan::Tensor& tensor = plan_->tensors[partition.tensor];
-  const std::array<const std::byte*, 1> sums = {run.cursor.work().bytes().data()};
-  kernels_->sum(plan_->push_type(tensor), tensor.type, sums, pieces_.output(run.piece, partition.offset),
-                run.cursor.elements(), run.op == ReduceOp::kAverage ? plan_->ranks() : 1);
+  run.cursor.write_result(pieces_.output(run.piece, partition.offset), *kernels_);
   recorder_.on_ended(*plan_, run);
   PartitionState& state = state_of(run);
   ++state.step;
   state.run = std::exchange(state.next, kNone);
   ++counters_.results;
-  starts_.end(plan_->push_bytes(partition));
+  starts_.end(plan_->partial_bytes(partition));
   pieces_.finish_partition(run.piece, actions.done);
   runs_.give_back(index);
 }
@@ -203,6 +220,10 @@ void Executor::finish(uint32_t index, Actions& actions) {
 void Executor::on_connected(uint32_t member, absl::Duration, Actions& actions) {
   if (!failure_.ok() || plan_ == nullptr || member >= plan_->workers || member == options_.worker) return;
   peers_.on_connected(member, actions);
+  // A kAwait may have been lost with the last connection.
+  for (uint32_t i = 0; i < runs_.size(); ++i) {
+    if (runs_[i].waits_for == member) runs_[i].ticks_blocked = 0;
+  }
 }
 
 void Executor::on_disconnected(uint32_t member) {
@@ -212,8 +233,8 @@ void Executor::on_disconnected(uint32_t member) {
 
 void Executor::on_tick(absl::Duration now, Actions& actions) {
   if (!failure_.ok()) return;
-  starts_.on_tick(now);
   begin_runs(now, actions);
+  ask_peers(actions);
   peers_.tick(actions);
 }
 
@@ -228,7 +249,7 @@ void Executor::fail(const absl::Status& status, Actions& actions) {
     }
   }
   starts_.clear();
-  later_slices_.clear();
+  later_frames_.clear();
   peers_.clear();
 }
 

@@ -9,13 +9,14 @@
 // the first of the other may be in flight at the same time on different workers, and a schedule that comes back goes on
 // with its next step.
 //
-// Runs. A run *begins* when there is room for it among the partitions in flight (start_queue.h): the executor copies
-// the partition into a *work buffer*, in the plan's push_type(), and executes the program of this worker's rank on it:
-// a send leaves as a part of the work buffer, without a copy; a receive waits for its slice, and adds it to the work
-// buffer or replaces a part of it. At the end of the program the sum goes into the piece's output, divided by the
-// number of ranks for an average. The bits are those of collective::execute() (common/collective/oracle.h). All
-// partitions in flight execute beside each other, so that links stay full. A piece is done when its last program has
-// ended. See cursor.h.
+// Runs. A run *begins* when there is room for it among the partitions in flight, or when a peer has begun it
+// (start_queue.h): the executor copies the partition into a *work buffer*, in the plan's partial_type(), and executes
+// the program of this worker's rank on it: a send leaves as a part of the work buffer, without a copy; a receive waits
+// for its slice, and adds it to the work buffer or replaces a part of it. A sum that is complete is divided, for an
+// average, and rounded to the tensor's type, before other workers get it. At the end of the program the results go into
+// the piece's output. After an all-gather, each worker adds all contributions by itself, in the order of workers. The
+// bits are those of collective::execute() (common/collective/oracle.h). All partitions in flight execute beside each
+// other, so that links stay full. A piece is done when its last program has ended. See cursor.h.
 //
 // The schedule's rules (docs/schedules.md) let a work buffer be sent from: no receive changes a part of it before the
 // peer has received what was sent. The work buffer lives until the peers have confirmed all its slices.
@@ -80,11 +81,11 @@ class Executor : public exchange::Exchange {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // exchange::Exchange. Members are workers; calls about other members have no effect. on_frame() handles a kSlice or
-  // kArrived. prepare() and apply() return InvalidArgument if the plan has a schedule that no algorithm makes for its
-  // number of workers. start() also returns InvalidArgument if no plan sums the tensor by the piece's schedule, or if
-  // another worker asks for another op; then Actions::refused has the same error. step() counts the push_pulls that any
-  // schedule has summed.
+  // exchange::Exchange. Members are workers; calls about other members have no effect. on_frame() handles a kSlice,
+  // kArrived or kAwait. prepare() and apply() return InvalidArgument if the plan has a schedule that no algorithm makes
+  // for its number of workers, or whose messages about a tensor are too large for a frame. start() also returns
+  // InvalidArgument if no plan sums the tensor by the piece's schedule, or if another worker asks for another op; then
+  // Actions::refused has the same error. step() counts the push_pulls that any schedule has summed.
   absl::Status prepare(const plan::Plan& plan) override { return schedules_.prepare(plan, options_.worker); }
   absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) override;
   absl::Status start(PieceRequest piece, absl::Duration now, Actions& actions) override;
@@ -113,8 +114,8 @@ class Executor : public exchange::Exchange {
     uint32_t run = kNone;   // the run of this step
     uint32_t next = kNone;  // the run of the next step, while the run of this step is in flight
   };
-  // A slice of a tensor, or by a schedule of a tensor, that only a later plan has.
-  struct LaterSlice {
+  // A kSlice or kAwait about a tensor, or a schedule of a tensor, that only a later plan has.
+  struct LaterFrame {
     uint32_t sender = 0;
     wire::Header header;
     Buffer payload;
@@ -125,14 +126,21 @@ class Executor : public exchange::Exchange {
   uint32_t open_run(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by);
   PartitionState& state_of(const Run& run) { return partitions_[run.schedule][run.partition]; }
   void begin_runs(absl::Duration now, Actions& actions);
+  void begin(uint32_t run, absl::Duration now, Actions& actions);
+  void admit_if_wanted(uint32_t run, absl::Duration now, Actions& actions);
   void advance(uint32_t run, absl::Duration now, Actions& actions);
   void finish(uint32_t run, Actions& actions);
 
   // Frames (frames.cc).
+  absl::Status on_slice(uint32_t sender, const wire::Header& header, Buffer payload, absl::Duration now,
+                        Actions& actions);
   bool is_of_later_plan(const wire::Header& header) const;
+  absl::StatusOr<uint32_t*> find_place(const wire::Header& header);
   absl::StatusOr<uint32_t> find_run(const wire::Header& header, size_t payload_bytes, Actions& actions);
   void deliver(uint32_t run, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions);
-  void deliver_later_slices(absl::Duration now, Actions& actions);
+  absl::Status on_awaited(const wire::Header& header, absl::Duration now, Actions& actions);
+  void ask_peers(Actions& actions);
+  void deliver_later_frames(absl::Duration now, Actions& actions);
 
   const Options options_;
   BufferPool* const pool_;
@@ -146,7 +154,7 @@ class Executor : public exchange::Exchange {
   StartQueue starts_;
   // By index of the schedule in the plan, then by index of the partition; empty for a schedule that sums no tensor.
   std::vector<std::vector<PartitionState>> partitions_;
-  std::vector<LaterSlice> later_slices_;
+  std::vector<LaterFrame> later_frames_;
   Peers peers_;
   absl::Duration round_trip_;
   absl::Status failure_;       // set by fail()

@@ -15,13 +15,18 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
   if (plan_ == nullptr) return absl::FailedPreconditionError("a frame arrived before the first plan");
   GLN_RETURN_IF_ERROR(check_sender(*plan_, options_.job, options_.worker, sender, header));
   peers_.on_heard(sender, now);
-  starts_.on_frame(now);
   if (!peers_.on_released(sender, header.released, actions)) {
     return frame_error(*plan_, options_.worker, header,
                        absl::StrCat("it confirms the slices before ", header.released,
                                     ", but the next slice to send is ", peers_.sent(sender)));
   }
   if (header.type == wire::FrameType::kArrived) return absl::OkStatus();
+  if (header.type == wire::FrameType::kAwait) return on_awaited(header, now, actions);
+  return on_slice(sender, header, std::move(payload), now, actions);
+}
+
+absl::Status Executor::on_slice(uint32_t sender, const wire::Header& header, Buffer payload, absl::Duration now,
+                                Actions& actions) {
   const PeerLink::Arrival arrival = peers_.arrival(sender, header.sequence);
   if (arrival == PeerLink::Arrival::kRepeat && !GLN_MUTATION("a slice counts twice")) {
     ++counters_.duplicate_results;
@@ -37,7 +42,7 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
     GLN_RARE("collective: a slice of a tensor or a schedule that only a later plan has");
     peers_.accept(sender, payload.size());
     if (!GLN_MUTATION("a slice does not wait for its plan")) {
-      later_slices_.push_back({sender, header, std::move(payload)});
+      later_frames_.push_back({sender, header, std::move(payload)});
     }
     peers_.confirm(sender, actions);
     return absl::OkStatus();
@@ -54,38 +59,45 @@ bool Executor::is_of_later_plan(const wire::Header& header) const {
   return header.epoch > plan_->epoch && !schedules_.sums(header.schedule, header.tensor);
 }
 
-// Returns the run to which the next slice of header.sender belongs. Opens the run if the slice is its first.
-absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t payload_bytes, Actions& actions) {
-  GLN_RETURN_IF_ERROR(check_slice(*plan_, schedules_, options_.worker, header));
-  const uint32_t index = plan_->index_of(header.tensor, header.partition);
+// Returns where the index of the run is kept that a kSlice or kAwait is about; the index is kNone if the run is not
+// open.
+absl::StatusOr<uint32_t*> Executor::find_place(const wire::Header& header) {
+  GLN_RETURN_IF_ERROR(check_subject(*plan_, schedules_, options_.worker, header));
   const uint32_t source = schedules_[header.schedule].source_of(header.sender);
-  if (source == Program::kNone) {
+  const bool is_slice = header.type == wire::FrameType::kSlice;
+  if (is_slice && source == Program::kNone)
     return frame_error(*plan_, options_.worker, header, "the schedule has no message between them");
-  }
-  PartitionState& state = partitions_[header.schedule][index];
+  PartitionState& state = partitions_[header.schedule][plan_->index_of(header.tensor, header.partition)];
   const bool is_in_flight = state.run != kNone && runs_[state.run].cursor.has_begun();
-  const bool is_missing = is_in_flight && runs_[state.run].cursor.expected_bytes(source) > 0;
+  // Slices may wait for the window of their peer, and a kAwait does not.
+  const bool is_missing = is_slice && is_in_flight && runs_[state.run].cursor.expected_bytes(source) > 0;
   GLN_RETURN_IF_ERROR(check_step(*plan_, options_.worker, header, {state.step, is_in_flight, is_missing}));
   const bool is_early = header.step != state.step && !GLN_MUTATION("an early slice goes to the step in flight");
-  uint32_t& run = is_early ? state.next : state.run;
-  const bool is_first = run == kNone;
-  const uint32_t found =
-      is_first ? open_run(header.schedule, index, state.step + (is_early ? 1 : 0), header.op, header.sender) : run;
-  const uint64_t expected = runs_[found].cursor.expected_bytes(source);
+  return is_early ? &state.next : &state.run;
+}
+
+// Returns the run to which the next slice of header.sender belongs. Opens the run if the slice is its first.
+absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t payload_bytes, Actions& actions) {
+  GLN_ASSIGN_OR_RETURN(uint32_t* const run, find_place(header));
+  const uint32_t index = plan_->index_of(header.tensor, header.partition);
+  const uint32_t source = schedules_[header.schedule].source_of(header.sender);
+  const bool is_first = *run == kNone;
+  const uint32_t found = is_first ? open_run(header.schedule, index, header.step, header.op, header.sender) : *run;
+  const Cursor& cursor = runs_[found].cursor;
   absl::Status status = check_op(*plan_, options_.worker, header, runs_[found].op, runs_[found].named_by);
   actions.refused.Update(status);
+  const uint64_t expected = cursor.expected_bytes(source);
   if (expected == 0) {
     status.Update(frame_error(*plan_, options_.worker, header, "the schedule has no further message between them"));
-  } else if (payload_bytes != expected || header.payload_bytes != expected) {
-    status.Update(frame_error(
-        *plan_, options_.worker, header,
-        absl::StrCat("it has ", payload_bytes, " bytes (header: ", header.payload_bytes, "), expected ", expected)));
+  } else {
+    const DataType type = cursor.type_of(cursor.next_receive(source));
+    status.Update(check_payload(*plan_, options_.worker, header, payload_bytes, {type, expected}));
   }
   if (!status.ok()) {
     if (is_first) runs_.give_back(found);
     return status;
   }
-  run = found;
+  *run = found;
   return found;
 }
 
@@ -94,23 +106,68 @@ void Executor::deliver(uint32_t index, uint32_t sender, Buffer payload, absl::Du
   const uint32_t source = schedules_[run.schedule].source_of(sender);
   recorder_.on_arrived(*plan_, run, source);
   run.cursor.add(source, std::move(payload));
+  run.is_wanted = true;
+  if (!run.cursor.has_begun()) return admit_if_wanted(index, now, actions);
   if (run.waits_for != sender) return;
   run.waits_for = kNone;
   peers_.unblock(sender);
   advance(index, now, actions);
 }
 
-// Delivers the slices that have waited for this plan. Their connections may be gone, so an error ends the exchange.
-void Executor::deliver_later_slices(absl::Duration now, Actions& actions) {
-  std::vector<LaterSlice> waiting = std::exchange(later_slices_, {});
-  for (LaterSlice& slice : waiting) {
-    if (is_of_later_plan(slice.header)) {
-      later_slices_.push_back(std::move(slice));
-      continue;
+// A peer has begun a run, and waits for this worker.
+absl::Status Executor::on_awaited(const wire::Header& header, absl::Duration now, Actions& actions) {
+  if (is_of_later_plan(header)) {
+    later_frames_.push_back({header.sender, header, {}});
+    return absl::OkStatus();
+  }
+  // The slice that the peer has waited for is on its way, or the peer has it already.
+  const bool is_known = header.tensor < plan_->tensors.size() && schedules_.sums(header.schedule, header.tensor) &&
+                        header.partition < plan_->partitions_of(header.tensor).size();
+  if (is_known && header.step < partitions_[header.schedule][plan_->index_of(header.tensor, header.partition)].step) {
+    return absl::OkStatus();
+  }
+  GLN_ASSIGN_OR_RETURN(uint32_t* const run, find_place(header));
+  if (*run == kNone) {
+    *run = open_run(header.schedule, plan_->index_of(header.tensor, header.partition), header.step, header.op,
+                    header.sender);
+  }
+  absl::Status status = check_op(*plan_, options_.worker, header, runs_[*run].op, runs_[*run].named_by);
+  actions.refused.Update(status);
+  GLN_RETURN_IF_ERROR(status);
+  runs_[*run].is_wanted = true;
+  admit_if_wanted(*run, now, actions);
+  return absl::OkStatus();
+}
+
+// Asks the peers that may not have begun a run, which has waited for them since the last tick.
+void Executor::ask_peers(Actions& actions) {
+  if (GLN_MUTATION("workers do not ask for the slices that they wait for")) return;
+  for (uint32_t i = 0; i < runs_.size(); ++i) {
+    Run& run = runs_[i];
+    if (run.waits_for == kNone || ++run.ticks_blocked != 2) continue;
+    if (run.cursor.has_slice_from(schedules_[run.schedule].source_of(run.waits_for))) continue;
+    wire::Header awaited;
+    awaited.op = run.op;
+    awaited.tensor = plan_->partitions[run.partition].tensor;
+    awaited.partition = run.partition - plan_->first_partition[awaited.tensor];
+    awaited.schedule = run.schedule;
+    awaited.step = run.step;
+    if (peers_.await(run.waits_for, awaited, actions)) {
+      GLN_RARE("collective: a worker asks a peer to begin a partition");
     }
-    const absl::StatusOr<uint32_t> run = find_run(slice.header, slice.payload.size(), actions);
-    if (run.ok()) {
-      deliver(*run, slice.sender, std::move(slice.payload), now, actions);
+  }
+}
+
+// Delivers the frames that have waited for this plan. Their connections may be gone, so an error ends the exchange.
+void Executor::deliver_later_frames(absl::Duration now, Actions& actions) {
+  std::vector<LaterFrame> waiting = std::exchange(later_frames_, {});
+  for (LaterFrame& frame : waiting) {
+    if (is_of_later_plan(frame.header)) {
+      later_frames_.push_back(std::move(frame));
+    } else if (frame.header.type == wire::FrameType::kAwait) {
+      actions.refused.Update(on_awaited(frame.header, now, actions));
+    } else if (const auto run = find_run(frame.header, frame.payload.size(), actions); run.ok()) {
+      deliver(*run, frame.sender, std::move(frame.payload), now, actions);
     } else {
       actions.refused.Update(run.status());
     }

@@ -15,6 +15,17 @@ void Peers::send(uint32_t index, OutgoingSlice slice, absl::Duration now, Action
   flush(index, actions);
 }
 
+bool Peers::await(uint32_t index, wire::Header awaited, Actions& actions) {
+  if (!peers_[index].is_connected) return false;
+  awaited.type = wire::FrameType::kAwait;
+  awaited.job = job_;
+  awaited.epoch = epoch_;
+  awaited.sender = worker_;
+  awaited.released = peers_[index].link.take_confirmation();
+  actions.sends.push_back({index, awaited, {}});
+  return true;
+}
+
 bool Peers::has_room(const Peer& peer) const {
   const uint64_t bytes = peer.ready.front_bytes() + wire::kHeaderBytes;
   return peer.link.unconfirmed().empty() || peer.link.unconfirmed_bytes() + bytes <= window_bytes_;
@@ -43,8 +54,7 @@ void Peers::flush(uint32_t index, Actions& actions) {
 
 void Peers::on_connected(uint32_t index, Actions& actions) {
   std::erase_if(actions.sends, [&](const exchange::Send& send) {
-    const wire::FrameType type = send.header.type;
-    return send.member == index && (type == wire::FrameType::kSlice || type == wire::FrameType::kArrived);
+    return send.member == index && wire::is_of_schedule(send.header.type);
   });
   Peer& peer = peers_[index];
   peer.is_connected = true;

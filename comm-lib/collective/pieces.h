@@ -1,5 +1,5 @@
-// Pieces holds the pieces in flight: where their results go, and how many of their partitions have none yet. Once warm
-// it allocates no memory. Belongs to one thread.
+// Pieces holds the pieces in flight: their contributions, where their results go, and how many of their partitions have
+// none yet. Once warm it allocates no memory. Belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "comm-lib/exchange/piece_request.h"
+#include "common/base/buffer.h"
 #include "common/base/bytes.h"
 
 namespace gleaner::collective {
@@ -15,8 +16,8 @@ namespace gleaner::collective {
 class Pieces {
  public:
   // Adds a piece of `partitions` partitions, at least one. `offset`: position of its output in the tensor, in bytes.
-  // Returns its index.
-  uint32_t open(uint64_t id, MutableBytes output, uint64_t offset, uint32_t partitions) {
+  // `factor`: bytes of `input` for each byte of `output`. Returns its index.
+  uint32_t open(uint64_t id, Buffer input, MutableBytes output, uint64_t offset, uint32_t factor, uint32_t partitions) {
     if (free_.empty()) {
       free_.push_back(static_cast<uint32_t>(pieces_.size()));
       pieces_.emplace_back();
@@ -24,11 +25,16 @@ class Pieces {
     }
     const uint32_t index = free_.back();
     free_.pop_back();
-    pieces_[index] = {id, output, offset, partitions};
+    pieces_[index] = {id, std::move(input), output, offset, factor, partitions};
     ++in_flight_;
     return index;
   }
 
+  // Returns the contribution to the partition of `bytes` bytes at `offset` in the tensor.
+  ConstBytes input(uint32_t piece, uint64_t offset, uint64_t bytes) const {
+    const Piece& from = pieces_[piece];
+    return from.input.bytes().subspan((offset - from.offset) * from.factor, bytes * from.factor);
+  }
   // Returns the memory for the result at `offset` in the tensor.
   std::byte* output(uint32_t piece, uint64_t offset) const {
     return pieces_[piece].output.data() + (offset - pieces_[piece].offset);
@@ -48,6 +54,7 @@ class Pieces {
   void fail(const absl::Status& status, std::vector<exchange::Done>& done) {
     for (Piece& piece : pieces_) {
       if (std::exchange(piece.missing, 0) > 0) done.push_back({piece.id, status});
+      piece.input = {};
     }
     in_flight_ = 0;
   }
@@ -57,8 +64,10 @@ class Pieces {
  private:
   struct Piece {
     uint64_t id = 0;
+    Buffer input;
     MutableBytes output;
     uint64_t offset = 0;
+    uint32_t factor = 1;
     uint32_t missing = 0;  // number of partitions without a result; 0: the index is free
   };
   std::vector<Piece> pieces_;

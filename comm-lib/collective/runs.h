@@ -22,6 +22,8 @@ struct Run {
   uint32_t named_by = 0;       // the worker that named the op first
   uint32_t piece = kNone;      // index in Pieces, once this worker has started it
   uint32_t waits_for = kNone;  // the peer at whose receive the cursor is blocked
+  uint32_t ticks_blocked = 0;  // number of ticks since waits_for last changed
+  bool is_wanted = false;      // a peer has begun it
 };
 
 class Runs {
@@ -39,8 +41,11 @@ class Runs {
   }
   void give_back(uint32_t index) {
     runs_[index].cursor.close();
+    runs_[index].waits_for = Run::kNone;
     free_.push_back(index);
   }
+  // Returns the number of indexes, used and unused.
+  uint32_t size() const { return static_cast<uint32_t>(runs_.size()); }
   Run& operator[](uint32_t index) { return runs_[index]; }
   const Run& operator[](uint32_t index) const { return runs_[index]; }
 

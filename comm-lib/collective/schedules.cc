@@ -1,6 +1,7 @@
 #include "comm-lib/collective/schedules.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -8,8 +9,35 @@
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/groups.h"
+#include "common/wire/frame.h"
 
 namespace gleaner::collective {
+namespace {
+
+// Checks that the messages about the tensors of a plan fit into frames.
+absl::Status check_messages(const plan::Plan& plan, const std::vector<std::shared_ptr<const Program>>& programs) {
+  std::map<std::pair<uint32_t, size_t>, uint64_t> largest;  // by schedule and size of an element: elements
+  for (const plan::Partition& partition : plan.partitions) {
+    const plan::Tensor& tensor = plan.tensors[partition.tensor];
+    if (!tensor.schedule.has_value()) continue;
+    const bool gathers = programs[*tensor.schedule]->gathers();
+    const size_t element = size_of(gathers ? plan.push_type(tensor) : plan::Plan::partial_type(tensor));
+    uint64_t& elements = largest[{*tensor.schedule, element}];
+    elements = std::max<uint64_t>(elements, partition.bytes / size_of(tensor.type));
+  }
+  for (const auto& [key, elements] : largest) {
+    const auto& [schedule, element] = key;
+    const uint64_t bytes = programs[schedule]->largest_message(elements) * element;
+    if (bytes <= wire::kMaxPayloadBytes) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the plan of epoch ", plan.epoch, " has partitions of ", elements,
+                                                   " elements for schedule ", schedule, " (",
+                                                   plan.schedules[schedule].algorithm, "), whose messages then have ",
+                                                   bytes, " bytes; a frame has at most ", wire::kMaxPayloadBytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status Schedules::prepare(const plan::Plan& plan, uint32_t worker) {
   Programs programs = programs_;
@@ -36,6 +64,7 @@ absl::Status Schedules::prepare(const plan::Plan& plan, uint32_t worker) {
     }
     programs.push_back(std::make_shared<const Program>(*schedule, parameters.ranks, worker));
   }
+  GLN_RETURN_IF_ERROR(check_messages(plan, programs));
   prepared_ = std::move(programs);
   prepared_epoch_ = plan.epoch;
   return absl::OkStatus();

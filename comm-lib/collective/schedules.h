@@ -15,7 +15,8 @@ namespace gleaner::collective {
 class Schedules {
  public:
   // Makes the schedules that `plan` adds to those of the plan in force; equal parameters share one program. They stay
-  // aside until apply(). InvalidArgument names the schedule that no algorithm makes for this number of workers.
+  // aside until apply(). InvalidArgument names the schedule that no algorithm makes for this number of workers, or
+  // whose messages about some tensor would not fit into frames.
   absl::Status prepare(const plan::Plan& plan, uint32_t worker);
   // Brings the schedules of `plan` into force. Makes them if prepare() did not. Errors are those of prepare();
   // Schedules is then as before.

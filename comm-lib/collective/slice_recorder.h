@@ -44,7 +44,7 @@ class SliceRecorder {
   // Records that the program has executed a receive.
   void on_received(const plan::Plan& plan, const Run& run, const Program::Operation& receive) const {
     if (!is_on()) return;
-    const bool is_added = receive.kind == OpKind::kReceiveReduce;
+    const bool is_added = receive.kind == Program::Kind::kAdd;
     record_slice(is_added ? trace::Kind::kSliceAdded : trace::Kind::kSliceCopied, plan, run, receive);
   }
 

@@ -88,7 +88,7 @@ uint64_t Exchanges::step(uint32_t tensor, uint32_t partition) const {
 }
 
 bool Exchanges::takes_accepted(wire::FrameType type) const {
-  const bool is_of_schedule = type == wire::FrameType::kSlice || type == wire::FrameType::kArrived;
+  const bool is_of_schedule = wire::is_of_schedule(type);
   return is_of_schedule && at(SummedBy::kWorkers) != nullptr;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/accumulator.h"
 #include "common/base/status_macros.h"
 #include "common/collective/messages.h"
 #include "common/kernels/float_formats.h"
@@ -82,12 +83,15 @@ void finish(const std::byte* sums, size_t elements, uint32_t divisor, std::byte*
 // The functions for one Reduction. Null: there are none for these types.
 struct Functions {
   void (*add)(std::byte* own, const std::byte* received, size_t elements) = nullptr;
+  // Divides partial sums, and rounds them to results.
   void (*finish)(const std::byte* sums, size_t elements, uint32_t divisor, std::byte* results) = nullptr;
+  // Converts contributions to partial sums. Null: they have the same type.
+  void (*widen)(const std::byte* contributions, size_t elements, uint32_t divisor, std::byte* sums) = nullptr;
 };
 
 Functions functions_of(const Reduction& reduction) {
-  const bool is_rounded = reduction.travels != reduction.result;
-  switch (reduction.travels) {
+  const bool is_rounded = reduction.contribution != reduction.result;
+  switch (reduction.contribution) {
     case DataType::kFloat32:
       if (!is_rounded) return {add<Float32>, finish<Float32>};
       if (reduction.result == DataType::kFloat16) return {add<Float32>, finish<Float32, Float16>};
@@ -96,9 +100,9 @@ Functions functions_of(const Reduction& reduction) {
     case DataType::kFloat64:
       return is_rounded ? Functions() : Functions{add<Float64>, finish<Float64>};
     case DataType::kFloat16:
-      return is_rounded ? Functions() : Functions{add<Float16>, finish<Float16>};
+      return is_rounded ? Functions() : Functions{add<Float32>, finish<Float32, Float16>, finish<Float16, Float32>};
     case DataType::kBFloat16:
-      return is_rounded ? Functions() : Functions{add<BFloat16>, finish<BFloat16>};
+      return is_rounded ? Functions() : Functions{add<Float32>, finish<Float32, BFloat16>, finish<BFloat16, Float32>};
     case DataType::kInt32:
       return is_rounded || reduction.divisor != 1 ? Functions() : Functions{add<Int32>, finish<Int32>};
   }
@@ -120,6 +124,15 @@ absl::Status check_inputs(const Schedule& schedule, const Vectors& inputs, size_
   return absl::OkStatus();
 }
 
+// Returns contributions as partial sums.
+Vectors widened(const Functions& functions, const Vectors& contributions, size_t elements, size_t element_bytes) {
+  Vectors vectors(contributions.size(), std::vector<std::byte>(elements * element_bytes));
+  for (size_t rank = 0; rank < contributions.size(); ++rank) {
+    functions.widen(contributions[rank].data(), elements, 1, vectors[rank].data());
+  }
+  return vectors;
+}
+
 // Returns the vectors with which ranks begin an all-gather: each has its contribution in its own block.
 Vectors in_own_blocks(const Vectors& contributions) {
   Vectors vectors;
@@ -136,11 +149,11 @@ absl::Status add_blocks(const Reduction& reduction, const std::vector<std::byte>
                         std::vector<std::byte>& result) {
   GLN_ASSIGN_OR_RETURN(const kernels::Kernels scalar, kernels::Kernels::choose("scalar"));
   std::vector<const std::byte*> sources;
-  for (size_t at = 0; at < blocks.size(); at += elements * size_of(reduction.travels)) {
+  for (size_t at = 0; at < blocks.size(); at += elements * size_of(reduction.contribution)) {
     sources.push_back(blocks.data() + at);
   }
   if (!sources.empty()) {
-    scalar.sum(reduction.travels, reduction.result, sources, result.data(), elements, reduction.divisor);
+    scalar.sum(reduction.contribution, reduction.result, sources, result.data(), elements, reduction.divisor);
   }
   return absl::OkStatus();
 }
@@ -151,16 +164,21 @@ absl::StatusOr<Vectors> execute(const Schedule& schedule, const Reduction& reduc
   GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
   const Functions functions = functions_of(reduction);
   if (functions.add == nullptr || reduction.divisor == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("a vector that travels in ", name_of(reduction.travels),
-                                                   " has no result in ", name_of(reduction.result), " divided by ",
+    return absl::InvalidArgumentError(absl::StrCat("contributions of ", name_of(reduction.contribution),
+                                                   " have no result of ", name_of(reduction.result), " divided by ",
                                                    reduction.divisor));
   }
-  const size_t element_bytes = size_of(reduction.travels);
-  GLN_RETURN_IF_ERROR(check_inputs(schedule, inputs, element_bytes));
-  const size_t elements = inputs[0].size() / element_bytes;
+  GLN_RETURN_IF_ERROR(check_inputs(schedule, inputs, size_of(reduction.contribution)));
+  const size_t elements = inputs[0].size() / size_of(reduction.contribution);
   const size_t all_elements = elements * schedule.blocks();
   const bool is_gathered = schedule.postcondition == Postcondition::kAllGather;
-  if (is_gathered) inputs = in_own_blocks(inputs);
+  const DataType travels = is_gathered ? reduction.contribution : accumulator_of(reduction.contribution);
+  const size_t element_bytes = size_of(travels);
+  if (is_gathered) {
+    inputs = in_own_blocks(inputs);
+  } else if (functions.widen != nullptr) {
+    inputs = widened(functions, inputs, elements, element_bytes);
+  }
   Vectors under_way(messages.all().size());  // by message
   const auto execute_op = [&](uint32_t rank, uint32_t op, uint32_t message) {
     const Slice slice = messages.all()[message].slice;

@@ -19,12 +19,13 @@ uint32_t header_crc_of(const Header& header) {
 
 bool carries_numbers(FrameType type) {
   return type == FrameType::kPush || type == FrameType::kResult || type == FrameType::kHand ||
-         type == FrameType::kSlice;
+         type == FrameType::kSlice || type == FrameType::kAwait;
 }
 
 bool has_no_payload(FrameType type) {
   return type == FrameType::kPing || type == FrameType::kPong || type == FrameType::kDefer ||
-         type == FrameType::kFetch || type == FrameType::kCommitted || type == FrameType::kArrived;
+         type == FrameType::kFetch || type == FrameType::kCommitted || type == FrameType::kArrived ||
+         type == FrameType::kAwait;
 }
 
 uint32_t most_payload(FrameType type) {
@@ -42,8 +43,8 @@ absl::Status check_fields(const Header& header) {
                                                    " bytes of payload; expected at most ", most_payload(header.type)));
   }
   const bool is_numbered = header.type == FrameType::kResult || header.type == FrameType::kSlice;
-  const bool may_release = is_numbered || header.type == FrameType::kRelease || header.type == FrameType::kArrived;
-  const bool has_schedule = header.type == FrameType::kSlice;
+  const bool may_release = is_numbered || header.type == FrameType::kRelease || is_of_schedule(header.type);
+  const bool has_schedule = header.type == FrameType::kSlice || header.type == FrameType::kAwait;
   if ((!has_schedule && header.schedule != 0) || (!is_numbered && header.sequence != 0) ||
       (!may_release && header.released != 0)) {
     return absl::InvalidArgumentError(
@@ -144,6 +145,8 @@ absl::string_view name_of(FrameType type) {
       return "SLICE";
     case FrameType::kArrived:
       return "ARRIVED";
+    case FrameType::kAwait:
+      return "AWAIT";
     case FrameType::kHand:
       return "HAND";
     case FrameType::kRelease:

@@ -20,7 +20,7 @@ namespace gleaner::wire {
 static_assert(std::endian::native == std::endian::little, "frames are little endian and copied as they are");
 
 inline constexpr uint32_t kMagic = 0x314e4c47;  // "GLN1"
-inline constexpr uint8_t kVersion = 4;
+inline constexpr uint8_t kVersion = 5;
 inline constexpr uint32_t kMaxPayloadBytes = uint32_t{4} << 20;
 inline constexpr uint32_t kMaxHandshakePayload = 512;  // of types kHello to kReject, and of kRefuse
 
@@ -53,6 +53,9 @@ enum class FrameType : uint8_t {
   kSlice = 25,
   // Worker to worker: every slice before `released` has arrived; no payload.
   kArrived = 26,
+  // Worker to worker: the sender has begun this step of the partition by this schedule, and waits for a slice of the
+  // receiver, which should begin it, too. Confirms slices as a kArrived does; no payload.
+  kAwait = 27,
   // Keep-alive. `step` of a kPing is the number of frames, other than handshake and keep-alive, that its sender has
   // sent over this connection. The kPong returns that number, which confirms that those frames have arrived.
   kPing = 32,
@@ -64,24 +67,24 @@ struct Header {
   uint8_t version = kVersion;
   FrameType type = FrameType::kPing;
   DataType data_type = DataType::kFloat32;  // of the payload of kPush, kResult, kHand and kSlice
-  ReduceOp op = ReduceOp::kSum;             // of the same frame types
+  ReduceOp op = ReduceOp::kSum;             // of the same frame types, and of kAwait
   uint64_t job = 0;                         // job_number() of the job's name
   uint32_t epoch = 0;
   uint32_t sender = 0;  // member number
   uint32_t tensor = 0;
   uint32_t partition = 0;  // index within the tensor
-  // Number of earlier push_pulls of the tensor that owners sum; in a kSlice: that this schedule sums. For kPing and
-  // kPong see FrameType.
+  // Number of earlier push_pulls of the tensor that owners sum; in a kSlice or kAwait: that this schedule sums. For
+  // kPing and kPong see FrameType.
   uint64_t step = 0;
   // kResult: number of the result, counted by its owner. kSlice: number of the slice, counted by its sender for each
   // receiver. Both may wrap around. Else zero; checked
   uint32_t sequence = 0;
-  // kResult, kRelease: every worker has the results before this one. kSlice, kArrived: the sender of the frame has the
-  // receiver's slices before this one. Else zero; checked
+  // kResult, kRelease: every worker has the results before this one. kSlice, kArrived, kAwait: the sender of the frame
+  // has the receiver's slices before this one. Else zero; checked
   uint32_t released = 0;
   uint32_t payload_bytes = 0;
   uint32_t payload_crc = 0;
-  // kSlice: index in Plan::schedules of the schedule to which the slice belongs. Else zero; checked
+  // kSlice, kAwait: index in Plan::schedules of the schedule that the frame is about. Else zero; checked
   uint32_t schedule = 0;
   uint32_t header_crc = 0;
 };
@@ -124,6 +127,11 @@ absl::Status check_payload_crc(const Header& header, uint32_t crc);
 uint64_t job_number(absl::string_view job);
 
 constexpr bool is_handshake(FrameType type) { return type >= FrameType::kHello && type <= FrameType::kReject; }
+
+// Returns whether frames of this type go between workers that execute schedules (comm-lib/collective).
+constexpr bool is_of_schedule(FrameType type) {
+  return type == FrameType::kSlice || type == FrameType::kArrived || type == FrameType::kAwait;
+}
 
 absl::string_view name_of(FrameType type);
 

@@ -77,8 +77,8 @@ TEST_F(Tcp, AnotherVersionGetsAnErrorWithBothVersions) {
   peer.send_as_is(hello);
   const auto [answer, text] = peer.receive([this] { rig_->poll_both(); });
   EXPECT_EQ(answer.type, wire::FrameType::kReject);
-  EXPECT_THAT(text, HasSubstr("version 9, this side version 4"));
-  expect_closed("version 9, this side version 4");
+  EXPECT_THAT(text, HasSubstr("version 9, this side version 5"));
+  expect_closed("version 9, this side version 5");
 }
 
 TEST_F(Tcp, AFlippedBit) {

@@ -58,8 +58,9 @@ absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan&
   }
   const bool is_average = scenario_->op_of(tensor, step) == ReduceOp::kAverage;
   const uint32_t divisor = is_average ? job.workers * job.local_ranks : 1;
-  sum.bytes = schedule.has_value() ? sum_by_schedule(plan, planned, *schedule, contributions, divisor)
-                                   : reduce(what.type, contributions, divisor);
+  const bool is_staged = schedule.has_value() && schedule->algorithm != plan::kGatherAlgorithm;
+  sum.bytes = is_staged ? sum_by_schedule(plan, planned, *schedule, contributions, divisor)
+                        : reduce(what.type, contributions, divisor);
   sum.schedule = schedule;
   return &sum.bytes;
 }

@@ -96,7 +96,7 @@ class Network {
   Link& link(uint32_t worker, uint32_t summer) { return links_[{worker, summer}]; }
   // A slice between workers, or a confirmation of slices.
   static bool is_slice(const wire::Header& header) {
-    return header.type == wire::FrameType::kSlice || header.type == wire::FrameType::kArrived;
+    return wire::is_of_schedule(header.type);
   }
   Link& link(const Frame& frame) { return link(frame.worker, frame.summer); }
   void depart(Frame frame);

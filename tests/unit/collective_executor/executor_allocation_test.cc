@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "comm-lib/collective/executor.h"
@@ -17,11 +18,11 @@ constexpr uint64_t kBytes = 4 * 1'000;
 
 class Job {
  public:
-  explicit Job(const char* algorithm) : kernels_(*kernels::Kernels::choose("")) {
+  Job(const char* algorithm, DataType type) : kernels_(*kernels::Kernels::choose("")) {
     recorder_.start();
     const auto plan = build_plan({.workers = kWorkers,
                                   .schedules = {{.algorithm = algorithm}},
-                                  .tensors = {{.elements = kBytes / 4, .partitions = 10}}});
+                                  .tensors = {{.elements = kBytes / size_of(type), .partitions = 10, .type = type}}});
     for (uint32_t i = 0; i < kWorkers; ++i) {
       // The window holds slices back.
       workers_.push_back(std::make_unique<collective::Executor>(collective::Options{.worker = i, .window_bytes = 1'000},
@@ -78,16 +79,18 @@ class Job {
   std::vector<std::unique_ptr<collective::Executor>> workers_;
 };
 
-class ExecutorAllocation : public ::testing::TestWithParam<const char*> {};
+class ExecutorAllocation : public ::testing::TestWithParam<std::tuple<const char*, DataType>> {};
 
 TEST_P(ExecutorAllocation, NoneOnceWarm) {
-  Job job(GetParam());
+  Job job(std::get<0>(GetParam()), std::get<1>(GetParam()));
   for (uint32_t step = 0; step < 8; ++step) job.run_step(step);
   const Allocations before = allocations_so_far();
   for (uint32_t step = 8; step < 30; ++step) job.run_step(step);
   EXPECT_EQ(allocations_so_far().count - before.count, 0u);
 }
-INSTANTIATE_TEST_SUITE_P(Algorithms, ExecutorAllocation, ::testing::Values("ring", "bcube", "double-tree"));
+INSTANTIATE_TEST_SUITE_P(Algorithms, ExecutorAllocation,
+                         ::testing::Combine(::testing::Values("ring", "bcube", "double-tree", "gather"),
+                                            ::testing::Values(DataType::kFloat32, DataType::kFloat16)));
 
 }  // namespace
 }  // namespace gleaner::testing

@@ -27,7 +27,7 @@ struct BadFrame {
 };
 
 const std::vector<BadFrame> kBadFrames = {
-    {"Type", [](auto& frame) { frame.header.type = wire::FrameType::kPush; }, "expected SLICE or ARRIVED"},
+    {"Type", [](auto& frame) { frame.header.type = wire::FrameType::kPush; }, "expected SLICE, ARRIVED or AWAIT"},
     {"Tensor", [](auto& frame) { frame.header.tensor = 9; }, "has no such partition"},
     {"Partition", [](auto& frame) { frame.header.partition = 1; }, "has no such partition"},
     {"Summed", [](auto& frame) { frame.header.tensor = 1; }, "no plan up to epoch 1 sums the tensor by schedule 0"},

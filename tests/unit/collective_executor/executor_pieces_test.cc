@@ -100,7 +100,7 @@ TEST(ExecutorPieces, PartitionsBeyondTheLimitWait) {
   EXPECT_THAT(group.values(1), Each(11.0f));
 }
 
-// Each worker fills its limit with a tensor that the other has not begun.
+// Each worker fills its limit with a tensor that the other has not begun. A slice of the other tensor arrives.
 TEST(ExecutorPieces, OppositeOrdersEnd) {
   WorkerGroup group({.workers = 2, .tensors = {{.elements = 12, .partitions = 3}, {.elements = 12, .partitions = 3}}},
                     16);
@@ -109,12 +109,53 @@ TEST(ExecutorPieces, OppositeOrdersEnd) {
     ASSERT_TRUE(group.start(worker, worker).ok());
     ASSERT_TRUE(group.start(worker, 1 - worker).ok());
   }
-  for (int turn = 0; turn < 20; ++turn) {
-    ASSERT_TRUE(group.deliver_all().ok());
-    group.now += collective::StartQueue::kSilence;
-  }
+  ASSERT_TRUE(group.deliver_queued().ok()) << "without a tick";
   EXPECT_THAT(group.take_done(), UnorderedElementsAre(100, 100, 101, 101));
   for (uint32_t tensor = 0; tensor < 2; ++tensor) EXPECT_THAT(group.values(0, tensor), Each(2.0f));
+}
+
+// Rank 0 of racks first waits for the contribution of rank 1. Rank maps let worker 0 wait in tensor 0, and worker 1 in
+// tensor 1. Each fills its limit with the tensor in which it waits, so no slice leaves before a kAwait arrives.
+TEST(ExecutorPieces, WaitingWorkersAskTheirPeers) {
+  WorkerGroup group({.workers = 2,
+                     .schedules = {{.algorithm = "racks", .stages = {1, 2}},
+                                   {.algorithm = "racks", .stages = {1, 2}, .ranks = {1, 0}}},
+                     .tensors = {{.elements = 4}, {.elements = 4, .schedule = 1}}},
+                    16);
+  for (uint32_t worker = 0; worker < 2; ++worker) {
+    for (uint32_t tensor = 0; tensor < 2; ++tensor) group.fill(worker, tensor, 1);
+    ASSERT_TRUE(group.start(worker, worker).ok());
+    ASSERT_TRUE(group.start(worker, 1 - worker).ok());
+  }
+  group.tick(0);
+  EXPECT_TRUE(group.inbox(1).empty()) << "the slice may be on its way";
+  group.tick(0);
+  ASSERT_EQ(group.inbox(1).size(), 1u);
+  EXPECT_EQ(group.inbox(1)[0].header.type, wire::FrameType::kAwait);
+  group.tick(0);
+  ASSERT_EQ(group.inbox(1).size(), 1u) << "one question is enough";
+  group.connect(0, 1);
+  group.inbox(1).clear();  // the question is lost with the last connection
+  group.tick(0);
+  group.tick(0);
+  ASSERT_TRUE(group.deliver_all().ok());
+  EXPECT_THAT(group.take_done(), UnorderedElementsAre(100, 100, 101, 101));
+  for (uint32_t tensor = 0; tensor < 2; ++tensor) EXPECT_THAT(group.values(0, tensor), Each(2.0f));
+}
+
+TEST(ExecutorPieces, KeepsTheQuestionUntilItsOwnStart) {
+  WorkerGroup group({.workers = 2, .schedules = {{.algorithm = "racks", .stages = {1, 2}}}}, 16);
+  group.fill(0, 0, 1);
+  group.fill(1, 0, 2);
+  ASSERT_TRUE(group.start(0).ok());
+  group.tick(0);
+  group.tick(0);
+  ASSERT_TRUE(group.deliver_next(1).ok());
+  EXPECT_EQ(group.start(1, 0, ReduceOp::kAverage).code(), absl::StatusCode::kInvalidArgument) << "another op";
+  group.actions.refused = absl::OkStatus();
+  ASSERT_TRUE(group.start(1).ok());
+  ASSERT_TRUE(group.deliver_all().ok());
+  EXPECT_THAT(group.values(1), Each(3.0f));
 }
 
 TEST(ExecutorPieces, FailureEndsWaitingPartitions) {
@@ -122,7 +163,6 @@ TEST(ExecutorPieces, FailureEndsWaitingPartitions) {
   ASSERT_TRUE(group.start(0).ok());
   group[0].fail(absl::UnavailableError("worker/1 is lost"), group.actions);
   EXPECT_THAT(group.take_done(), ElementsAre(100));
-  group.now += collective::StartQueue::kSilence;
   group.tick(0);
   EXPECT_EQ(group.inbox(1).size(), 1u) << "no waiting partition begins";
 }

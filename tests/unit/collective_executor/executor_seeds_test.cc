@@ -110,7 +110,7 @@ TEST_P(ExecutorSeeds, EqualTheOracle) {
   SimulatedJob job(Generator(seed).spec(), seed);
   EXPECT_EQ(job.run(), "") << "seed " << seed;
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, ExecutorSeeds, ::testing::Range(0, 140));
+INSTANTIATE_TEST_SUITE_P(Seeds, ExecutorSeeds, ::testing::Range(0, 160));
 
 // Without repeats, the seeds would not test that slices arrive exactly once.
 TEST(ExecutorSeedsCover, Repeats) {

@@ -12,6 +12,7 @@
 #include "common/collective/groups.h"
 #include "common/collective/oracle.h"
 #include "common/kernels/float_formats.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::testing {
 namespace {
@@ -262,8 +263,9 @@ std::vector<std::byte> SimulatedJob::contribution(uint32_t worker, const Push& p
 }
 
 uint32_t SimulatedJob::rank_of(const Push& push, uint32_t worker) const {
-  const std::vector<uint32_t>& ranks = plan_->schedules[*plan_->tensors[push.tensor].schedule].ranks;
-  return ranks.empty() ? worker : ranks[worker];
+  const plan::ScheduleParameters& schedule = plan_->schedules[*plan_->tensors[push.tensor].schedule];
+  // After an all-gather, sums are in the order of workers.
+  return schedule.ranks.empty() || schedule.algorithm == plan::kGatherAlgorithm ? worker : schedule.ranks[worker];
 }
 
 const std::vector<std::vector<std::byte>>& SimulatedJob::expected(const Push& push) {

@@ -9,11 +9,12 @@ namespace {
 using ::testing::ElementsAre;
 
 // Begins partitions of 10 bytes while there is room. Returns their indexes.
-std::vector<uint32_t> begin_all(StartQueue& queue, absl::Duration now = absl::ZeroDuration()) {
+std::vector<uint32_t> begin_all(StartQueue& queue) {
   std::vector<uint32_t> begun;
   while (!queue.empty() && queue.has_room(10)) {
     begun.push_back(queue.front().next);
-    queue.begin(10, now);
+    queue.pop();
+    queue.begin(10);
   }
   return begun;
 }
@@ -44,31 +45,15 @@ TEST(StartQueue, OnePartitionMayExceedTheLimit) {
   EXPECT_THAT(begin_all(queue), ElementsAre(0));
 }
 
-TEST(StartQueue, SilenceLetsMoreBegin) {
+TEST(StartQueue, AdmittedPartitionsTakeRoom) {
   StartQueue queue;
   queue.set_limit(20);
   queue.push({.next = 0, .end = 9});
-  EXPECT_THAT(begin_all(queue), ElementsAre(0, 1));
-  absl::Duration now = StartQueue::kSilence / 2;
-  queue.on_frame(now);
-  queue.on_tick(StartQueue::kSilence);
-  EXPECT_THAT(begin_all(queue), ElementsAre()) << "a frame came a short time ago";
-  now += StartQueue::kSilence;
-  queue.on_tick(now);
-  EXPECT_THAT(begin_all(queue), ElementsAre(2, 3)) << "half of two, and one";
-  queue.on_tick(now);
+  for (int i = 0; i < 3; ++i) queue.begin(10);
   EXPECT_THAT(begin_all(queue), ElementsAre());
-  queue.on_tick(now + StartQueue::kSilence);
-  EXPECT_THAT(begin_all(queue), ElementsAre(4, 5, 6));
-}
-
-TEST(StartQueue, IdleTimeIsNoSilence) {
-  StartQueue queue;
-  queue.set_limit(10);
-  queue.push({.next = 0, .end = 2});
-  EXPECT_THAT(begin_all(queue, absl::Seconds(9)), ElementsAre(0));
-  queue.on_tick(absl::Seconds(9) + StartQueue::kSilence / 2);
-  EXPECT_THAT(begin_all(queue), ElementsAre());
+  queue.end(10);
+  queue.end(10);
+  EXPECT_THAT(begin_all(queue), ElementsAre(0));
 }
 
 }  // namespace

@@ -304,7 +304,7 @@ void ChangingJob::transmit(const std::shared_ptr<Connection>& connection, int di
 
 void ChangingJob::arrive(uint32_t index, uint32_t member, const wire::Header& header,
                          const std::vector<std::byte>& bytes) {
-  const bool is_of_schedule = header.type == wire::FrameType::kSlice || header.type == wire::FrameType::kArrived;
+  const bool is_of_schedule = wire::is_of_schedule(header.type);
   BufferPool& pool = is_of_schedule ? workers_[member].pool : summers_[member].pool;
   Buffer payload = pool.take(bytes.size());
   std::ranges::copy(bytes, payload.bytes().begin());

@@ -67,7 +67,7 @@ TEST(Frame, LayoutOnTheWire) {
   const Header header = sealed_push();
   const auto* raw = reinterpret_cast<const unsigned char*>(&header);
   EXPECT_EQ(std::memcmp(raw, "GLN1", 4), 0);
-  EXPECT_EQ(raw[4], 4);   // version
+  EXPECT_EQ(raw[4], 5);   // version
   EXPECT_EQ(raw[5], 16);  // PUSH
   EXPECT_EQ(raw[6], 4);   // bf16
   EXPECT_EQ(raw[7], 2);   // average
@@ -91,7 +91,7 @@ TEST(Frame, RefusesUnknownVersionsAndTypes) {
   Header version = sealed_push();
   version.version = 3;
   reseal(version);
-  EXPECT_THAT(std::string(decode(version).status().message()), HasSubstr("version 3, this side version 4"));
+  EXPECT_THAT(std::string(decode(version).status().message()), HasSubstr("version 3, this side version 5"));
   Header type = sealed_push();
   type.type = static_cast<FrameType>(99);
   reseal(type);
@@ -133,6 +133,16 @@ TEST(Frame, SlicesCarryTheNumbersOfBothDirections) {
   arrived.sequence = 4;
   reseal(arrived);
   EXPECT_FALSE(decode(arrived).ok());
+  Header await = sealed_push();
+  await.type = FrameType::kAwait;
+  await.released = 9;
+  await.schedule = 1;
+  await.payload_bytes = 0;
+  reseal(await);
+  EXPECT_TRUE(decode(await).ok()) << decode(await).status();
+  await.op = static_cast<ReduceOp>(0);
+  reseal(await);
+  EXPECT_FALSE(decode(await).ok());
 }
 
 TEST(Frame, JobNumbersDiffer) {
