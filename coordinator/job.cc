@@ -81,7 +81,8 @@ void Job::handle(StreamId stream, const Report& report) {
   tracing_.on_report(report.steps, trace_sends_);
   std::optional<OldestPushPull> waiting;
   if (report.waiting.has_value()) {
-    waiting = OldestPushPull{report.waiting->tensor, report.waiting->step, now() - report.waiting->elapsed};
+    waiting = OldestPushPull{report.waiting->tensor, report.waiting->step, now() - report.waiting->elapsed,
+                             report.waiting->members};
   }
   rounds_.core().on_waiting(stream, std::move(waiting), now());
   rounds_.core().on_report(stream, report, now(), actions_);

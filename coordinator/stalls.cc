@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace gleaner::coordinator {
 namespace {
 
 constexpr absl::Duration kAnswerWithin = absl::Seconds(1);
+constexpr size_t kMostNamed = 4;  // ranks whose awaited members a message names
 
 }  // namespace
 
@@ -145,6 +147,20 @@ std::string Stalls::lasting() const {
   return "";
 }
 
+// Says whose frames the waiting ranks await. A number is no member's if the report is older than the members.
+std::string Stalls::describe_awaited(const std::vector<uint32_t>& waiting) const {
+  std::vector<std::string> awaited;
+  for (const uint32_t rank : waiting) {
+    const std::vector<uint32_t>& members = waiting_[rank]->members;
+    if (members.empty() || members.front() >= roster_.members()) continue;
+    awaited.push_back(absl::StrCat(roster_.name(rank), awaited.empty() ? " awaits frames of " : " of ",
+                                   roster_.name(roster_.seat_of_member(members.front()))));
+    if (awaited.size() == kMostNamed) break;
+  }
+  return absl::StrCat(": the network", awaited.empty() ? " or a summer is slow" : ", or a member, is slow; ",
+                      absl::StrJoin(awaited, ", "));
+}
+
 std::string Stalls::describe(const std::string& since) const {
   std::vector<uint32_t> waiting, behind, silent;
   uint64_t least = asked_->step;
@@ -161,7 +177,7 @@ std::string Stalls::describe(const std::string& since) const {
   std::string text = absl::StrCat("tensor '", asked_->tensor, "', step ", asked_->step + 1, ": ",
                                   roster_.names(waiting), waiting.size() == 1 ? " waits" : " wait", since, " for ");
   if (behind.empty() && silent.empty()) {
-    return absl::StrCat(text, "the sum, which every rank has begun: the network or a summer is slow");
+    return absl::StrCat(text, "the sum, which every rank has begun", describe_awaited(waiting));
   }
   if (!behind.empty()) {
     absl::StrAppend(&text, roster_.names(behind), behind.size() == 1 ? ", which has" : ", which have", " begun ", least,

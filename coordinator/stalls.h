@@ -27,6 +27,8 @@ struct OldestPushPull {
   std::string tensor;
   uint64_t step = 0;     // of that tensor
   absl::Duration since;  // when the rank asked for it
+  // Members from which the rank awaits frames; the one that has been silent for longest comes first.
+  std::vector<uint32_t> members;
 };
 
 class Stalls {
@@ -74,6 +76,7 @@ class Stalls {
   bool is_behind(uint32_t rank) const;  // whether it answered that it has not begun that push_pull
   bool is_answered() const;
   std::string describe(const std::string& since) const;
+  std::string describe_awaited(const std::vector<uint32_t>& waiting) const;
 
   const Roster& roster_;
   std::vector<std::optional<OldestPushPull>> waiting_;  // by rank

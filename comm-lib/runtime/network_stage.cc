@@ -270,6 +270,10 @@ void NetworkStage::add_figures(control::Report& report) const {
   report.workers_late_seconds = absl::ToDoubleSeconds(session_->workers_late(now()));
 }
 
+std::vector<uint32_t> NetworkStage::waiting_for() const {
+  return is_following() ? exchanges_.waiting_for() : std::vector<uint32_t>();
+}
+
 std::string NetworkStage::describe_waiting() const {
   if (!is_following()) return "no summer";
   if (std::string missing = supervision_->describe_missing(); !missing.empty()) return missing;

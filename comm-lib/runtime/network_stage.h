@@ -74,6 +74,8 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   bool may_leave() const override;
   // Names the summers that are not connected, or else those from which results are due.
   std::string describe_waiting() const override;
+  // Returns the members from which frames are due; the one that has been silent for longest comes first.
+  std::vector<uint32_t> waiting_for() const;
   int descriptor() const override { return connections_.descriptor(); }
   pipeline::Waiter* waiter() override { return &connections_; }
   bool starts_on_any_thread() const override { return true; }

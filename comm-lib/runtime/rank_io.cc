@@ -243,6 +243,7 @@ void RankIo::publish(absl::Duration now, bool connected) {
 control::Report RankIo::report(absl::Duration now, bool last) {
   control::Report report = statistics_.report(now, last, network_);
   report.waiting = flow_.overdue(now);
+  if (report.waiting.has_value() && network_ != nullptr) report.waiting->members = network_->waiting_for();
   return report;
 }
 

@@ -70,6 +70,7 @@ void fill(const Report& value, v1::MemberMessage& message) {
   report->mutable_waiting()->set_tensor(value.waiting->tensor);
   report->mutable_waiting()->set_step(value.waiting->step);
   report->mutable_waiting()->set_seconds(absl::ToDoubleSeconds(value.waiting->elapsed));
+  for (const uint32_t member : value.waiting->members) report->mutable_waiting()->add_members(member);
 }
 
 absl::StatusOr<MemberMessage> decode(const v1::Report& message) {
@@ -89,7 +90,10 @@ absl::StatusOr<MemberMessage> decode(const v1::Report& message) {
   if (!message.has_waiting()) return report;
   const v1::Waiting& waiting = message.waiting();
   GLN_RETURN_IF_ERROR(check_name("a tensor's name", waiting.tensor(), plan::kMaxTensorNameBytes));
-  report.waiting = Waiting{waiting.tensor(), waiting.step(), absl::Seconds(waiting.seconds())};
+  report.waiting = Waiting{waiting.tensor(),
+                           waiting.step(),
+                           absl::Seconds(waiting.seconds()),
+                           {waiting.members().begin(), waiting.members().end()}};
   return report;
 }
 

@@ -15,6 +15,9 @@ struct Waiting {
   std::string tensor;
   uint64_t step = 0;       // number of the tensor's earlier push_pulls; 0 also before a plan has the tensor
   absl::Duration elapsed;  // since the rank asked for it
+  // Members from which the rank awaits frames, by index in the plan; the one that has been silent for longest comes
+  // first.
+  std::vector<uint32_t> members;
   friend bool operator==(const Waiting&, const Waiting&) = default;
 };
 

@@ -423,6 +423,20 @@ TEST_F(StallTest, NoRankIsBlamedIfAllHaveBegun) {
   EXPECT_THAT(stage_.actions.warnings, ElementsAre(HasSubstr("the network or a summer is slow")));
 }
 
+// Ranks 0 and 2 are local rank 0 of workers 0 and 1.
+TEST_F(StallTest, AwaitedMembersAreNamedIfAllHaveBegun) {
+  for (const uint32_t rank : {0, 2}) {
+    stage_.core.on_waiting(stage_.stream(rank), OldestPushPull{"w", 0, stage_.now, {rank == 0 ? 1u : 0u, 99}},
+                           stage_.now);
+  }
+  stage_.pass(absl::Seconds(5));
+  for (uint32_t rank = 0; rank < 4; ++rank) answer(rank, 1);
+  stage_.pass(absl::Milliseconds(100));
+  EXPECT_THAT(stage_.actions.warnings,
+              ElementsAre(HasSubstr("the network, or a member, is slow; worker 0 (local rank 0) awaits frames of "
+                                    "worker 1 (local rank 0), worker 1 (local rank 0) of worker 0 (local rank 0)")));
+}
+
 TEST_F(StallTest, ARankThatFinishedEarlyIsNamedToTheOtherRanksWithItsSteps) {
   stage_.report(1, 5);
   stage_.report(3, 5);
