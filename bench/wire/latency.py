@@ -22,8 +22,12 @@ PINNED = Setting(8, 0, pinned=True)
 MORE = 20  # factor on the number of steps, which are short and vary
 
 
+# What Auto chooses among, by its class of bits.
+AUTO = {"auto": ["--strategy", "auto"], "auto in class Schedule": ["--strategy", "auto", "--bits", "Schedule"]}
+
+
 def ours(lab: Lab, workers: int, bytes_: int, steps: int, strategy: str = "summers") -> Steps:
-    part, flags = lab.part(workers, 0), ["--strategy", strategy]
+    part, flags = lab.part(workers, 0), AUTO.get(strategy, ["--strategy", strategy])
     return lab.once(
         ("small", workers, bytes_, steps, strategy), lambda: jobs.measure(part, one(bytes_), steps, 20, flags=flags)
     )
@@ -70,6 +74,6 @@ def rows() -> list[Row]:
     small = [size for size in sizes if size[0] <= 65536]
     return [
         *(beside_peers(*size) for size in sizes),
-        *(beside_peers(*size, "auto") for size in small),
+        *(beside_peers(*size, strategy) for strategy in AUTO for size in small),
         *(beside_tcp(n, *size) for n in (8, 2) for size in sizes),
     ]
