@@ -14,6 +14,7 @@
 #include "cli/rank_map_file.h"
 #include "cli/stages_flag.h"
 #include "cli/tensor_list.h"
+#include "common/base/accumulator.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -155,7 +156,9 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
     GLN_ASSIGN_OR_RETURN(map, map_of(flags, topology, ranks, best));
   }
   const auto all_bytes = static_cast<double>(*bytes);
-  GLN_ASSIGN_OR_RETURN(const netsim::Partitions partitions, partitions_of(flags, topology, map, schedule, all_bytes));
+  GLN_ASSIGN_OR_RETURN(netsim::Partitions partitions, partitions_of(flags, topology, map, schedule, all_bytes));
+  const DataType type = *parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
+  partitions.partial_width = static_cast<uint32_t>(size_of(accumulator_of(type)) / size_of(type));
   GLN_ASSIGN_OR_RETURN(netsim::RunResult run, netsim::run_schedule(schedule, topology, paths, map, partitions,
                                                                    conditions, progress.simulating));
   return Simulation{.ranks = ranks,
@@ -212,6 +215,8 @@ void add_simulation_flags(flags::Command& command, SimulationFlags& flags) {
   command.add_text("--partition-bytes", flags.partition_bytes,
                    "The largest partition, up to 4MiB, or plan: as gleaner plan cuts the vector [default: plan with "
                    "summers; otherwise one message for each operation of the schedule]");
+  add_data_type_flag(command, flags.dtype, "Data type of the vector; partial sums of fp16 and bf16 travel as fp32")
+      .show_default();
   command.add_text("--rank-map", flags.rank_map,
                    "Which host has which rank: identity, random:SEED, best (as gleaner ranks finds it), or a FILE that "
                    "gleaner ranks wrote [default: identity]");

@@ -25,6 +25,7 @@ struct SimulationFlags {
   int64_t ranks = -1;  // -1: one on each host that is not a summer
   int64_t summers = -1;
   std::string partition_bytes;
+  std::string dtype = "fp32";
   std::string rank_map;  // identity, random:SEED, best or a file; empty: identity, or hdrm's own
   uint64_t seed = 0;
 };

@@ -28,6 +28,7 @@ struct Flags {
   int64_t summers = 0;
   std::string sizes = "4,1KiB,16KiB,64KiB,1MiB,64MiB";
   std::string partition_bytes;
+  std::string dtype = "fp32";
   std::string output = "table";
 };
 
@@ -35,16 +36,17 @@ struct Flags {
 struct Comparison {
   std::vector<strategy::Candidate> candidates;
   std::vector<uint64_t> sizes;
-  std::vector<uint64_t> partition_bytes;     // by size; of summers
-  bool is_given = false;                     // --partition-bytes gives the size of all partitions
+  std::vector<strategy::NewTensor> tensors;  // by size
   std::vector<std::vector<double>> seconds;  // by size, then by candidate
   collective::Stage racks;                   // empty: none
   std::optional<strategy::RackTimes> rack_times;
 
   size_t fastest(size_t size) const { return strategy::fastest(seconds[size]); }
-  uint64_t partition_bytes_of(size_t candidate, size_t size) const {
-    const uint64_t bytes = partition_bytes[size];
-    return is_given ? bytes : plan::sliced_partition_bytes(bytes, candidates[candidate].slices);
+  // Returns the most bytes of a partition, by size.
+  std::vector<uint64_t> partition_bytes(const strategy::Candidate& candidate) const {
+    std::vector<uint64_t> bytes;
+    for (const strategy::NewTensor& tensor : tensors) bytes.push_back(partition_bytes_of(candidate, tensor));
+    return bytes;
   }
 };
 
@@ -78,13 +80,13 @@ absl::StatusOr<Comparison> compare(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(made.sizes, parse_sizes(flags.sizes));
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, summers));
-  made.is_given = partition_bytes.has_value();
+  const DataType type = *parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
   for (const uint64_t size : made.sizes) {
-    const uint64_t bytes = partition_bytes ? *partition_bytes : plan::default_partition_bytes(fleet, size);
-    made.partition_bytes.push_back(bytes);
-    const auto total = static_cast<double>(size);
-    made.seconds.push_back(made.is_given ? strategy::seconds_of(made.candidates, total, static_cast<double>(bytes))
-                                         : strategy::seconds_of_new(made.candidates, total, bytes));
+    made.tensors.push_back({.bytes = size,
+                            .type = type,
+                            .by_default = plan::default_partition_bytes(fleet, size),
+                            .asked = partition_bytes.value_or(0)});
+    made.seconds.push_back(strategy::seconds_of_new(made.candidates, made.tensors.back()));
   }
   return made;
 }
@@ -142,22 +144,18 @@ std::string to_table(const Comparison& comparison) {
 
 std::string to_json(const Comparison& comparison) {
   nlohmann::ordered_json json;
-  json["partition_bytes"] = comparison.partition_bytes;
+  json["partition_bytes"] = comparison.partition_bytes(comparison.candidates.front());
   json["bytes"] = comparison.sizes;
   json["strategies"] = nlohmann::ordered_json::array();
   for (size_t i = 0; i < comparison.candidates.size(); ++i) {
     const strategy::Candidate& candidate = comparison.candidates[i];
     std::vector<double> seconds;
-    std::vector<uint64_t> partition_bytes;
-    for (size_t size = 0; size < comparison.sizes.size(); ++size) {
-      seconds.push_back(comparison.seconds[size][i]);
-      partition_bytes.push_back(comparison.partition_bytes_of(i, size));
-    }
+    for (const std::vector<double>& of_size : comparison.seconds) seconds.push_back(of_size[i]);
     json["strategies"].push_back({{"strategy", candidate.parameters.algorithm},
                                   {"stages", candidate.parameters.stages},
                                   {"group_sizes", candidate.parameters.group_sizes},
                                   {"latency_seconds", candidate.model.latency_seconds},
-                                  {"partition_bytes", partition_bytes},
+                                  {"partition_bytes", comparison.partition_bytes(candidate)},
                                   {"seconds", seconds}});
   }
   json["fastest"] = nlohmann::ordered_json::array();
@@ -186,6 +184,7 @@ void add_strategies(flags::Command& app, Context& context) {
       .show_default();
   command.add_text("--sizes", flags->sizes, "Sizes of a tensor to compare").show_default();
   add_partition_bytes_flag(command, flags->partition_bytes, "as for a job");
+  add_data_type_flag(command, flags->dtype, "Data type of the tensors").show_default();
   command.add_text("-o,--output", flags->output, "json, or table for people").one_of({"json", "table"}).show_default();
   command.on_chosen([flags, &context] { context.run = [flags] { return run_strategies(*flags); }; });
 }

@@ -133,9 +133,9 @@ std::vector<CandidateTimes> AutoStrategies::candidate_times(const plan::Plan& in
     for (size_t i = 0; i < candidates.size(); ++i) {
       const plan::ScheduleParameters& parameters = candidates[i].parameters;
       size.candidates.push_back({plan::name_of(parameters),
-                                 candidates[i].model.seconds(group.bytes, group.partition_bytes),
+                                 candidates[i].model_of(group.type).seconds(group.bytes, group.partition_bytes),
                                  correction_.factor(parameters), correction_.is_measured(parameters),
-                                 corrected[i].model.seconds(group.bytes, group.partition_bytes)});
+                                 corrected[i].model_of(group.type).seconds(group.bytes, group.partition_bytes)});
     }
     sizes.push_back(std::move(size));
   }

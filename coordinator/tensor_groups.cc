@@ -25,17 +25,18 @@ double largest_partition(const plan::Plan& plan, uint32_t tensor) {
 
 TensorGroups group_tensors(const plan::Plan& plan, std::span<const strategy::Candidate> candidates) {
   TensorGroups made;
-  std::map<std::tuple<uint64_t, size_t, bool>, size_t> indices;  // of groups
+  std::map<std::tuple<uint64_t, DataType, size_t, bool>, size_t> indices;  // of groups
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     const plan::Tensor& tensor = plan.tensors[id];
     const size_t strategy = strategy_of(tensor, plan, candidates);
     const auto [found, is_new] =
-        indices.try_emplace({tensor.bytes(), strategy, tensor.accumulates}, made.groups.size());
+        indices.try_emplace({tensor.bytes(), tensor.type, strategy, tensor.accumulates}, made.groups.size());
     if (is_new) {
       made.groups.push_back({.bytes = static_cast<double>(tensor.bytes()),
                              .partition_bytes = largest_partition(plan, id),
                              .strategy = strategy,
-                             .is_fixed = tensor.accumulates || tensor.elements == 0});
+                             .is_fixed = tensor.accumulates || tensor.elements == 0,
+                             .type = tensor.type});
     }
     ++made.groups[found->second].per_step;
     made.of_tensor.push_back(found->second);

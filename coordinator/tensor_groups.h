@@ -1,5 +1,5 @@
-// TensorGroups groups the tensors of a plan by size and strategy, for the model of a step (common/strategy/step.h).
-// Pure.
+// TensorGroups groups the tensors of a plan by size, type and strategy, for the model of a step
+// (common/strategy/step.h). Pure.
 #pragma once
 
 #include <cstddef>

@@ -50,6 +50,12 @@ class Run {
   absl::Status begin(uint32_t rank);
   // Executes a rank's operations on a partition up to the next one that has to wait.
   absl::Status go_on(uint32_t rank, uint64_t partition);
+  // Returns the width of a message's values.
+  uint32_t width_of(uint32_t message) const {
+    const Message& sent = messages_.all()[message];
+    const bool is_partial = schedule_.programs[sent.to][sent.receive].kind == OpKind::kReceiveReduce;
+    return is_partial ? partitions_.partial_width : 1;
+  }
   // Returns the connection between two ranks.
   uint32_t connection(uint32_t from, uint32_t to);
   absl::Status on_arrival(uint64_t index);
@@ -101,7 +107,8 @@ absl::Status Run::go_on(uint32_t rank, uint64_t partition) {
       transits_[index].awaited = true;
       return absl::OkStatus();
     }
-    const double bytes = bytes_per_chunk * op.slice.count + partitions_.frame_bytes;
+    const double bytes =
+        bytes_per_chunk * op.slice.count * width_of(messages_.index_of(rank, next)) + partitions_.frame_bytes;
     GLN_ASSIGN_OR_RETURN(const std::span<const uint32_t> channels,
                          network_.send(index, connection(rank, op.peer), bytes, partition));
     loads_.add(op.step, channels, bytes);

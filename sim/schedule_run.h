@@ -40,6 +40,8 @@ struct Partitions {
   std::vector<double> bytes;   // of each partition, in their order
   double in_flight_bytes = 0;  // limit of the partitions that a rank has begun and not ended; one may always be begun
   double frame_bytes = 0;      // that a message has beside its part of the vector
+  // Bytes of a partial sum for each byte of the vector (common/collective/cost.h); 2: of fp16 and bf16.
+  uint32_t partial_width = 1;
 };
 // Returns the whole vector as one partition.
 Partitions uncut(double bytes);

@@ -10,4 +10,7 @@ constexpr DataType accumulator_of(DataType type) {
   return type == DataType::kFloat16 || type == DataType::kBFloat16 ? DataType::kFloat32 : type;
 }
 
+// Returns whether the type is *narrow*: its sums are made in a wider type.
+constexpr bool is_narrow(DataType type) { return accumulator_of(type) != type; }
+
 }  // namespace gleaner

@@ -11,7 +11,8 @@ namespace gleaner::collective {
 namespace {
 
 // Returns the transfers of messages of one step.
-std::vector<Transfer> transfers_of(std::vector<const Message*> messages) {
+std::vector<Transfer> transfers_of(const Schedule& schedule, uint32_t partial_width,
+                                   std::vector<const Message*> messages) {
   std::sort(messages.begin(), messages.end(),
             [](const Message* a, const Message* b) { return a->from != b->from ? a->from < b->from : a->to < b->to; });
   std::vector<Transfer> transfers;
@@ -19,7 +20,8 @@ std::vector<Transfer> transfers_of(std::vector<const Message*> messages) {
     if (transfers.empty() || transfers.back().from != message->from || transfers.back().to != message->to) {
       transfers.push_back({message->from, message->to, 0, 0});
     }
-    transfers.back().chunks += message->slice.count;
+    const bool is_partial = schedule.programs[message->to][message->receive].kind == OpKind::kReceiveReduce;
+    transfers.back().chunks += message->slice.count * (is_partial ? partial_width : 1);
     ++transfers.back().messages;
   }
   return transfers;
@@ -127,14 +129,14 @@ class Evaluation {
 
 }  // namespace
 
-absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule) {
+absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule, uint32_t partial_width) {
   GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
   std::vector<std::vector<const Message*>> by_step(schedule.steps);
   for (const Message& message : messages.all()) by_step[message.step].push_back(&message);
   std::vector<StepPattern> patterns;
   absl::flat_hash_map<uint64_t, std::vector<size_t>> with_hash;
   for (uint32_t step = 0; step < schedule.steps; ++step) {
-    std::vector<Transfer> transfers = transfers_of(std::move(by_step[step]));
+    std::vector<Transfer> transfers = transfers_of(schedule, partial_width, std::move(by_step[step]));
     std::vector<size_t>& candidates = with_hash[hash_of(transfers)];
     const auto equal = std::find_if(candidates.begin(), candidates.end(),
                                     [&](size_t pattern) { return patterns[pattern].transfers == transfers; });
@@ -150,8 +152,14 @@ absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule)
 
 absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Topology& topology, const topology::Paths& paths,
                           const std::vector<uint32_t>& host_of, uint64_t bytes) {
-  GLN_RETURN_IF_ERROR(check_map(schedule.ranks, topology.host_count(), host_of));
   GLN_ASSIGN_OR_RETURN(const std::vector<StepPattern> patterns, step_patterns(schedule));
+  return cost(schedule, patterns, topology, paths, host_of, bytes);
+}
+
+absl::StatusOr<Cost> cost(const Schedule& schedule, const std::vector<StepPattern>& patterns,
+                          const topology::Topology& topology, const topology::Paths& paths,
+                          const std::vector<uint32_t>& host_of, uint64_t bytes) {
+  GLN_RETURN_IF_ERROR(check_map(schedule.ranks, topology.host_count(), host_of));
   Evaluation evaluation(topology, paths, host_of, 8.0 * static_cast<double>(bytes) / schedule.chunks_per_block());
   Cost cost;
   cost.steps.resize(schedule.steps);

@@ -45,6 +45,7 @@ class Tree {
     return (branch.workers + (workers_ - 2 * branch.workers) * fraction) / branch.bits_per_second;
   }
   const std::vector<Branch>& branches() const { return branches_; }
+  uint32_t branch_of(uint32_t host) const { return branch_of_[host]; }
   double slowest_link() const;
 
  private:
@@ -217,6 +218,25 @@ absl::StatusOr<BusiestLink> busiest_link(const Topology& topology, uint32_t work
     if (seconds > busiest.seconds) busiest = {branch.link, seconds};
   }
   return busiest;
+}
+
+absl::StatusOr<LinkTree> link_tree(const Topology& topology, uint32_t workers, uint32_t summers) {
+  const uint64_t members = uint64_t{workers} + summers;
+  GLN_RETURN_IF_ERROR(check_members(topology, workers, members));
+  GLN_ASSIGN_OR_RETURN(const Tree tree, Tree::make(topology, workers, static_cast<uint32_t>(members)));
+  const auto last = static_cast<uint32_t>(tree.branches().size() - 1);
+  LinkTree made;
+  made.links.resize(tree.branches().size());
+  for (uint32_t i = 0; i <= last; ++i) {
+    const Branch& branch = tree.branches()[i];
+    LinkTree::Link& link = made.links[last - i];  // children come after their parents in the tree
+    link.bits_per_second = i == 0 ? INFINITY : branch.bits_per_second;
+    link.workers = branch.workers;
+    for (const uint32_t child : branch.children) made.links[last - child].above = last - i;
+  }
+  made.links[last].above = last;
+  for (uint32_t member = 0; member < members; ++member) made.link_of.push_back(last - tree.branch_of(member));
+  return made;
 }
 
 absl::StatusOr<Fleet> fleet_of(const Topology& topology, uint32_t workers, uint32_t summers) {

@@ -39,6 +39,20 @@ struct BusiestLink {
 absl::StatusOr<BusiestLink> busiest_link(const topology::Topology& topology, uint32_t workers,
                                          const std::vector<uint64_t>& owned);
 
+// The tree of the members' links. A link comes after all links behind it, as seen from the root.
+struct LinkTree {
+  struct Link {
+    double bits_per_second = 0;  // the slower direction; infinite at the root, which has no link
+    double workers = 0;          // behind the link
+    uint32_t above = 0;          // the index of the next link on the way to the root; its own at the root
+  };
+  std::vector<Link> links;        // the last one is the root's
+  std::vector<uint32_t> link_of;  // by member: the index of its own link
+};
+
+// Errors as above.
+absl::StatusOr<LinkTree> link_tree(const topology::Topology& topology, uint32_t workers, uint32_t summers);
+
 // Returns the bandwidths of the members' own links: those of hosts 0 to workers + summers - 1, the slower direction. A
 // host with several links has their sum. Errors as above.
 absl::StatusOr<Fleet> fleet_of(const topology::Topology& topology, uint32_t workers, uint32_t summers);

@@ -20,7 +20,7 @@ bool are_similar(double a, double b) { return a <= kSimilar * b && b <= kSimilar
 absl::Status add_schedules(const plan::Plan& plan, const topology::Topology& network, std::vector<Candidate>& all) {
   for (const plan::ScheduleParameters& schedule : plan.schedules) {
     if (std::ranges::find(all, schedule, &Candidate::parameters) != all.end()) continue;
-    GLN_ASSIGN_OR_RETURN(Candidate candidate, candidate_of(network, plan.workers, schedule));
+    GLN_ASSIGN_OR_RETURN(Candidate candidate, candidate_of(network, plan.workers, schedule, plan.local_ranks));
     all.push_back(std::move(candidate));
   }
   return absl::OkStatus();
@@ -29,14 +29,15 @@ absl::Status add_schedules(const plan::Plan& plan, const topology::Topology& net
 }  // namespace
 
 bool CandidateCache::fits(const Key& key) const {
-  return choices_ != nullptr && key.workers == key_.workers && key.bits_per_second == key_.bits_per_second &&
+  return choices_ != nullptr && key.workers == key_.workers && key.local_ranks == key_.local_ranks &&
+         key.bits_per_second == key_.bits_per_second &&
          std::ranges::equal(key.latency_seconds, key_.latency_seconds, are_similar);
 }
 
 absl::StatusOr<std::shared_ptr<const Choices>> CandidateCache::of(const plan::Plan& plan, double round_trip_seconds,
                                                                   const JobNetwork* known) {
   GLN_ASSIGN_OR_RETURN(const topology::Topology network, network_of(plan, round_trip_seconds, known));
-  Key key{plan.workers, {}, {}};
+  Key key{plan.workers, plan.local_ranks, {}, {}};
   for (uint32_t channel = 0; channel < network.channel_count(); ++channel) {
     key.bits_per_second.push_back(network.bits_per_second(channel));
     key.latency_seconds.push_back(network.latency_seconds(channel));
@@ -52,7 +53,7 @@ absl::StatusOr<std::shared_ptr<const Choices>> CandidateCache::of(const plan::Pl
     const uint32_t summers = network.host_count() - plan.workers;
     std::span<const plan::ScheduleParameters> mapped;
     if (known != nullptr) mapped = known->mapped;
-    GLN_ASSIGN_OR_RETURN(made.candidates, candidates(network, plan.workers, summers, mapped));
+    GLN_ASSIGN_OR_RETURN(made.candidates, candidates(network, plan.workers, summers, mapped, plan.local_ranks));
     GLN_ASSIGN_OR_RETURN(made.fleet, plan::fleet_of(network, plan.workers, summers));
     key_ = std::move(key);
   }

@@ -33,6 +33,7 @@ class CandidateCache {
   // The network for which choices_ were made.
   struct Key {
     uint32_t workers = 0;
+    uint32_t local_ranks = 1;
     std::vector<double> bits_per_second;  // by channel
     std::vector<double> latency_seconds;
   };

@@ -4,7 +4,6 @@
 #include <bit>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -24,17 +23,22 @@ namespace gleaner::strategy {
 namespace {
 
 constexpr uint64_t kProbeBytes = uint64_t{1} << 30;  // large, so that rounding to whole bytes does not count
+// The least slices of a tensor that the planner deals to owners: this fraction of a partition, and these bytes
+// (plan::make_plan()).
+constexpr uint64_t kFinestFraction = 32;
+constexpr uint64_t kFinestBytes = 1024;
 
 // The network, and the hosts of the workers, for the models of all candidates.
 struct Network {
   const topology::Topology& topology;
   const topology::Paths paths;
   std::vector<uint32_t> host_of;  // by rank
+  uint32_t local_ranks = 1;
 };
 
 // Returns the seconds per byte of the vector that the busiest channel needs for all messages of the schedule.
-absl::StatusOr<double> busiest_channel(const collective::Schedule& schedule, const Network& network) {
-  GLN_ASSIGN_OR_RETURN(const auto patterns, collective::step_patterns(schedule));
+double busiest_channel(const collective::Schedule& schedule, std::span<const collective::StepPattern> patterns,
+                       const Network& network) {
   std::vector<double> load(network.topology.channel_count());  // in vectors
   std::vector<uint32_t> path;
   for (const collective::StepPattern& pattern : patterns) {
@@ -53,18 +57,55 @@ absl::StatusOr<double> busiest_channel(const collective::Schedule& schedule, con
   return busiest;
 }
 
+// The widths in which values travel, in those of the tensor's type.
+struct Widths {
+  uint32_t partial_sum = 1;
+  uint32_t contribution = 1;
+};
+
+Widths narrow_widths(uint32_t local_ranks) {
+  constexpr uint32_t kWidth = size_of(accumulator_of(DataType::kFloat16)) / size_of(DataType::kFloat16);
+  return {kWidth, local_ranks > 1 ? kWidth : 1};
+}
+
+// Returns the largest message of a schedule, in vectors of the tensor's type.
+double largest_message(const collective::Schedule& schedule, uint32_t partial_width) {
+  uint64_t largest = 0;
+  for (const std::vector<collective::Op>& program : schedule.programs) {
+    for (const collective::Op& op : program) {
+      const uint32_t width = op.kind == collective::OpKind::kReceiveReduce ? partial_width : 1;
+      if (op.kind != collective::OpKind::kSend) largest = std::max(largest, uint64_t{width} * op.slice.count);
+    }
+  }
+  return static_cast<double>(largest) / schedule.chunks_per_block();
+}
+
+absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const Network& network, const Widths& widths) {
+  GLN_ASSIGN_OR_RETURN(const auto patterns, collective::step_patterns(schedule, widths.partial_sum));
+  const auto cost_of = [&](uint64_t bytes) {
+    return collective::cost(schedule, patterns, network.topology, network.paths, network.host_of, bytes);
+  };
+  GLN_ASSIGN_OR_RETURN(const auto empty, cost_of(0));
+  GLN_ASSIGN_OR_RETURN(const auto large, cost_of(kProbeBytes));
+  // An all-gather moves contributions, and an all-reduce sums.
+  const bool gathers = schedule.postcondition == collective::Postcondition::kAllGather;
+  const double width = gathers ? widths.contribution : 1;
+  return Model{.latency_seconds = empty.seconds,
+               .alone_seconds_per_byte = width * (large.seconds - empty.seconds) / static_cast<double>(kProbeBytes),
+               .stream_seconds_per_byte = width * busiest_channel(schedule, patterns, network),
+               .message_bytes = width * largest_message(schedule, widths.partial_sum),
+               .push_bytes = static_cast<double>(widths.contribution)};
+}
+
 // Returns the candidate of a schedule, on the hosts that its ranks say.
 absl::StatusOr<Candidate> candidate_of(plan::ScheduleParameters schedule, Network& network) {
   std::iota(network.host_of.begin(), network.host_of.end(), 0);
   for (uint32_t worker = 0; worker < schedule.ranks.size(); ++worker) network.host_of[schedule.ranks[worker]] = worker;
   const auto workers = static_cast<uint32_t>(network.host_of.size());
   GLN_ASSIGN_OR_RETURN(const collective::Schedule made, collective::make_schedule(request_of(schedule, workers)));
-  GLN_ASSIGN_OR_RETURN(const auto empty, collective::cost(made, network.topology, network.paths, network.host_of, 0));
-  GLN_ASSIGN_OR_RETURN(const auto large,
-                       collective::cost(made, network.topology, network.paths, network.host_of, kProbeBytes));
-  GLN_ASSIGN_OR_RETURN(const double stream, busiest_channel(made, network));
-  const double alone = (large.seconds - empty.seconds) / static_cast<double>(kProbeBytes);
-  return Candidate{std::move(schedule), {empty.seconds, alone, stream}, collective::slices_per_vector(made)};
+  GLN_ASSIGN_OR_RETURN(Model model, model_of(made, network, {}));
+  GLN_ASSIGN_OR_RETURN(Model narrow, model_of(made, network, narrow_widths(network.local_ranks)));
+  return Candidate{std::move(schedule), std::move(model), std::move(narrow), collective::slices_per_vector(made)};
 }
 
 // Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
@@ -81,21 +122,26 @@ absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& reques
   return candidate_of(std::move(parameters), network);
 }
 
-absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, uint32_t summers) {
-  GLN_ASSIGN_OR_RETURN(const plan::UplinkBound bound,
-                       plan::bound_with_uplinks(network.topology, workers, summers, kProbeBytes));
-  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(network.topology, workers, summers));
-  const double slowest = *std::min_element(fleet.worker_bits_per_second.begin(), fleet.worker_bits_per_second.end());
-  std::optional<double> alone;
-  for (uint32_t member = 0; member < workers + summers && workers > 1; ++member) {
-    const double peers = member < workers ? workers - 1 : workers;
-    const double seconds = 2 * std::max(peers * 8 / fleet.bits_per_second(member), 8 / slowest);
-    alone = std::min(alone.value_or(seconds), seconds);
+absl::StatusOr<Model> model_of_summers(const Network& network, uint32_t workers, uint32_t summers,
+                                       const Widths& widths) {
+  GLN_ASSIGN_OR_RETURN(OwnerTimes times, OwnerTimes::make(network.topology, workers, summers, widths.contribution));
+  Model model;
+  if (workers > 1) {
+    model.latency_seconds = 2 * farthest_latency(network.topology, network.paths, workers, workers + summers);
   }
-  const double latency =
-      workers > 1 ? 2 * farthest_latency(network.topology, network.paths, workers, workers + summers) : 0;
-  return Candidate{{plan::kSummersStrategy},
-                   {latency, alone.value_or(0), bound.seconds / static_cast<double>(kProbeBytes)}};
+  const auto probe = static_cast<double>(kProbeBytes);
+  model.alone_seconds_per_byte = times.seconds(probe, probe, probe) / probe;
+  model.stream_seconds_per_byte = times.stream_seconds_per_byte();
+  model.message_bytes = model.push_bytes = widths.contribution;
+  model.owners = std::make_shared<const OwnerTimes>(std::move(times));
+  return model;
+}
+
+absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, uint32_t summers) {
+  const Widths narrow = narrow_widths(network.local_ranks);
+  GLN_ASSIGN_OR_RETURN(Model model, model_of_summers(network, workers, summers, {}));
+  GLN_ASSIGN_OR_RETURN(Model narrow_model, model_of_summers(network, workers, summers, narrow));
+  return Candidate{{plan::kSummersStrategy}, std::move(model), std::move(narrow_model)};
 }
 
 // The bytes of the tensors for which stages of BlueConnect are compared, and how many of the best ones are candidates.
@@ -188,7 +234,7 @@ std::vector<collective::ScheduleRequest> requests(Network& network) {
   auto next = network.host_of.begin();
   for (const std::vector<uint32_t>& rack : racks) next = std::ranges::copy(rack, next).out;
   std::vector<collective::ScheduleRequest> all;
-  for (const char* const algorithm : {"ring", "halving-doubling", "double-tree", "bcube"}) {
+  for (const char* const algorithm : {"gather", "ring", "halving-doubling", "double-tree", "bcube"}) {
     all.push_back({algorithm, workers});
   }
   for (std::vector<uint32_t>& stages : Stages(network).best()) {
@@ -201,9 +247,25 @@ std::vector<collective::ScheduleRequest> requests(Network& network) {
 }  // namespace
 
 double Model::seconds(double bytes, double partition_bytes) const {
+  return seconds(bytes, partition_bytes, std::min(bytes, partition_bytes));
+}
+
+double Model::seconds(double bytes, double partition_bytes, double least_bytes) const {
+  if (owners != nullptr) {
+    return latency_seconds + owners_factor * owners->seconds(bytes, partition_bytes, least_bytes);
+  }
   const double alone = std::min(bytes, partition_bytes);
   return latency_seconds + alone_seconds_per_byte * alone + stream_seconds_per_byte * (bytes - alone);
 }
+
+void Model::multiply(double by) {
+  latency_seconds *= by;
+  alone_seconds_per_byte *= by;
+  stream_seconds_per_byte *= by;
+  owners_factor *= by;
+}
+
+bool Model::fits(double partition_bytes) const { return message_bytes * partition_bytes <= plan::kMaxPartitionBytes; }
 
 double farthest_latency(const topology::Topology& topology, const topology::Paths& paths, uint32_t workers,
                         uint32_t members) {
@@ -222,14 +284,15 @@ double farthest_latency(const topology::Topology& topology, const topology::Path
 }
 
 absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
-                                       const plan::ScheduleParameters& schedule) {
-  Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers)};
+                                       const plan::ScheduleParameters& schedule, uint32_t local_ranks) {
+  Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
   return candidate_of(schedule, network);
 }
 
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
-                                                  uint32_t summers, std::span<const plan::ScheduleParameters> mapped) {
-  Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers)};
+                                                  uint32_t summers, std::span<const plan::ScheduleParameters> mapped,
+                                                  uint32_t local_ranks) {
+  Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
   GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(network, workers, summers));
   std::vector<Candidate> all = {std::move(by_summers)};
   if (workers == 1) return all;
@@ -240,17 +303,29 @@ absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topo
   return all;
 }
 
-std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes) {
+std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes,
+                               DataType type) {
   std::vector<double> seconds;
-  for (const Candidate& each : candidates) seconds.push_back(each.model.seconds(bytes, partition_bytes));
+  for (const Candidate& each : candidates) seconds.push_back(each.model_of(type).seconds(bytes, partition_bytes));
   return seconds;
 }
 
-std::vector<double> seconds_of_new(std::span<const Candidate> candidates, double bytes, uint64_t by_default) {
+uint64_t partition_bytes_of(const Candidate& candidate, const NewTensor& tensor) {
+  const Model& model = candidate.model_of(tensor.type);
+  const uint64_t size =
+      tensor.asked > 0 ? tensor.asked : plan::sliced_partition_bytes(tensor.by_default, candidate.slices);
+  return static_cast<uint64_t>(
+      std::min(static_cast<double>(size) / model.push_bytes, plan::kMaxPartitionBytes / model.message_bytes));
+}
+
+std::vector<double> seconds_of_new(std::span<const Candidate> candidates, const NewTensor& tensor) {
+  const uint64_t size = tensor.asked > 0 ? tensor.asked : tensor.by_default;
+  const uint64_t least = std::min(size, std::max(std::min(size, tensor.by_default) / kFinestFraction, kFinestBytes));
   std::vector<double> seconds;
   for (const Candidate& each : candidates) {
-    const uint64_t partition_bytes = plan::sliced_partition_bytes(by_default, each.slices);
-    seconds.push_back(each.model.seconds(bytes, static_cast<double>(partition_bytes)));
+    const auto partition_bytes = static_cast<double>(partition_bytes_of(each, tensor));
+    seconds.push_back(each.model_of(tensor.type)
+                          .seconds(static_cast<double>(tensor.bytes), partition_bytes, static_cast<double>(least)));
   }
   return seconds;
 }

@@ -1,24 +1,30 @@
 // The strategies by which the workers of a job can sum a tensor, each with its modelled time. Pure.
 //
-// Model. Tensors are cut into partitions, which follow each other through a strategy. So a tensor of m bytes in
-// partitions of p bytes takes the time of one partition alone, and the time in which the busiest channel moves the
-// rest:
+// Model of a schedule. Tensors are cut into partitions, which follow each other through a strategy. So a tensor of m
+// bytes in partitions of p bytes takes the time of one partition alone, and the time in which the busiest channel moves
+// the rest:
 //
 //   t(m) = latency + alone · min(m, p) + stream · max(0, m - p)
 //
-// - A schedule (common/collective): latency and `alone` are those of its α–β cost, the sum over its steps of each
-//   step's slowest message (Luo §5.2.1). `stream` is the time that the busiest channel needs for all its messages.
-// - Summers: a contribution and a result are two messages one after the other. A partition alone passes the link of its
-//   owner n - 1 times in and n - 1 times out (n times for a CPU summer); `alone` is that of the best owner. `stream` is
-//   the bound of common/plan, which counts uplinks.
+// Latency and `alone` are those of the schedule's α–β cost, the sum over its steps of each step's slowest message (Luo
+// §5.2.1). `stream` is the time that the busiest channel needs for all its messages.
+//
+// Model of summers. A contribution and a result are two messages one after the other; owner_times.h has the rest.
+//
+// Types. Partial sums of a narrow type (common/base/accumulator.h) travel in its accumulator, complete sums in the type
+// itself, and contributions as Plan::push_type() says. So a strategy has two models: one for narrow types and one for
+// all others.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/accumulator.h"
 #include "common/plan/plan.h"
+#include "common/strategy/owner_times.h"
 #include "common/topology/paths.h"
 #include "common/topology/topology.h"
 
@@ -28,14 +34,30 @@ struct Model {
   double latency_seconds = 0;
   double alone_seconds_per_byte = 0;
   double stream_seconds_per_byte = 0;
+  // Bytes for each byte of a partition: those of the largest message, and of a contribution.
+  double message_bytes = 1;
+  double push_bytes = 1;
+  std::shared_ptr<const OwnerTimes> owners;  // null: a schedule
+  double owners_factor = 1;                  // by which their times are multiplied
 
+  // Returns the time of a tensor in partitions of this size.
   double seconds(double bytes, double partition_bytes) const;
+  // Returns the time of a tensor that the planner cuts into partitions of at most `partition_bytes`, and whose owners
+  // have at least `least_bytes` each.
+  double seconds(double bytes, double partition_bytes, double least_bytes) const;
+  // Multiplies all times.
+  void multiply(double by);
+  // Returns whether the messages for partitions of this size are no larger than plan::kMaxPartitionBytes.
+  bool fits(double partition_bytes) const;
 };
 
 struct Candidate {
   plan::ScheduleParameters parameters;  // algorithm kSummersStrategy, or one of common/collective
-  Model model;
+  Model model;                          // for types that are not narrow
+  Model narrow_model;
   double slices = 1;  // per partition: slices_per_vector() of a schedule
+
+  const Model& model_of(DataType type) const { return is_narrow(type) ? narrow_model : model; }
 };
 
 // Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the topology, and CPU summers, which
@@ -43,10 +65,12 @@ struct Candidate {
 // default radix, blueconnect with the factorizations of n that are fastest by its Eq. 7 (the best 8 for large tensors
 // and the best 4 for small ones), and, if the workers are in racks (racks.h), racks and two-level with these groups. A
 // schedule has the ranks of its entry in `mapped` (rank_maps.h); without one, worker i has rank i, and groups are
-// consecutive workers. InvalidArgument: there are fewer hosts than members, no worker, or the links are no tree.
+// consecutive workers. `local_ranks`: of each worker. InvalidArgument: there are fewer hosts than members, no worker,
+// or the links are no tree.
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
                                                   uint32_t summers,
-                                                  std::span<const plan::ScheduleParameters> mapped = {});
+                                                  std::span<const plan::ScheduleParameters> mapped = {},
+                                                  uint32_t local_ranks = 1);
 
 // Returns the latency of the longest path between a worker, which are hosts 0 to `workers` - 1, and a member, which are
 // hosts 0 to `members` - 1.
@@ -56,13 +80,26 @@ double farthest_latency(const topology::Topology& topology, const topology::Path
 // Returns the candidate of one schedule for these workers, whose ranks are as the schedule says. InvalidArgument: the
 // schedule does not serve them.
 absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
-                                       const plan::ScheduleParameters& schedule);
+                                       const plan::ScheduleParameters& schedule, uint32_t local_ranks = 1);
 
 // Returns the times of the candidates for a tensor in partitions of this size.
-std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes);
-// Returns the times of the candidates for a new tensor, whose partitions would have the size that fits the candidate:
-// plan::sliced_partition_bytes() of plan::default_partition_bytes().
-std::vector<double> seconds_of_new(std::span<const Candidate> candidates, double bytes, uint64_t by_default);
+std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes,
+                               DataType type = DataType::kFloat32);
+
+// A tensor that a job is going to add to its plan.
+struct NewTensor {
+  uint64_t bytes = 0;
+  DataType type = DataType::kFloat32;
+  uint64_t by_default = 0;  // plan::default_partition_bytes()
+  uint64_t asked = 0;       // PartitionOptions::partition_bytes
+};
+
+// Returns the most bytes of a partition of the tensor if this candidate sums it. Without a size that is asked for, the
+// default fits the candidate: plan::sliced_partition_bytes().
+uint64_t partition_bytes_of(const Candidate& candidate, const NewTensor& tensor);
+
+// Returns the times of the candidates for a new tensor that is planned alone.
+std::vector<double> seconds_of_new(std::span<const Candidate> candidates, const NewTensor& tensor);
 
 // Returns the index of the least time; of equal ones the first. Requires one candidate.
 size_t fastest(std::span<const double> seconds);

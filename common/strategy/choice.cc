@@ -101,9 +101,8 @@ std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::sp
   if (tensors.empty()) return "";
   std::map<std::string, Share> shares;
   for (plan::Tensor& tensor : tensors) {
-    const auto bytes = static_cast<double>(tensor.bytes());
-    const uint64_t partition_bytes = plan::default_partition_bytes(fleet, tensor.bytes());
-    const Candidate& chosen = candidates[best(seconds_of_new(candidates, bytes, partition_bytes))];
+    const uint64_t by_default = plan::default_partition_bytes(fleet, tensor.bytes());
+    const Candidate& chosen = candidates[best(seconds_of_new(candidates, {tensor.bytes(), tensor.type, by_default}))];
     tensor.schedule = tensor.accumulates ? std::nullopt : index_of(chosen.parameters, plan);
     Share& share = shares[tensor.schedule.has_value() ? name_with_effect(plan.schedules[*tensor.schedule])
                                                       : plan::kSummersStrategy];

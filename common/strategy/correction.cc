@@ -107,9 +107,8 @@ std::vector<Candidate> Correction::corrected(std::span<const Candidate> candidat
   std::vector<Candidate> times(candidates.begin(), candidates.end());
   for (Candidate& each : times) {
     const double by = factor(each.parameters);
-    each.model.latency_seconds *= by;
-    each.model.alone_seconds_per_byte *= by;
-    each.model.stream_seconds_per_byte *= by;
+    each.model.multiply(by);
+    each.narrow_model.multiply(by);
   }
   return times;
 }

@@ -121,6 +121,7 @@ absl::StatusOr<std::vector<plan::ScheduleParameters>> map_ranks(const JobNetwork
   for (plan::ScheduleParameters parameters : schedules) {
     GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule,
                          collective::make_schedule(request_of(parameters, workers)));
+    if (schedule.postcondition == collective::Postcondition::kAllGather) continue;
     all.partition_bytes = plan::sliced_partition_bytes(by_default, collective::slices_per_vector(schedule));
     GLN_ASSIGN_OR_RETURN(Timed timed, network.source == RankMapSource::kSearch ? search(schedule, all)
                                                                                : time(schedule, all, network.given));

@@ -39,9 +39,9 @@ struct JobNetwork {
 absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summers);
 
 // Returns those of the schedules whose ranks should not be the workers' numbers, or whose ranks should master different
-// numbers of chunks, each with its modelled times for a partition of a large tensor. With kIdentity there is none.
-// InvalidArgument: a schedule can't be made, or there are more
-// workers than the search takes.
+// numbers of chunks, each with its modelled times for a partition of a large tensor. With kIdentity there is none. An
+// all-gather keeps the workers' numbers, since ranks then add contributions in the order in which owners do.
+// InvalidArgument: a schedule can't be made, or there are more workers than the search takes.
 absl::StatusOr<std::vector<plan::ScheduleParameters>> map_ranks(const JobNetwork& network, uint32_t workers,
                                                                 std::span<const plan::ScheduleParameters> schedules);
 

@@ -1,6 +1,7 @@
 #include "common/strategy/step.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace gleaner::strategy {
@@ -12,7 +13,7 @@ std::vector<double> step_parts(std::span<const Candidate> candidates, std::span<
   size_t slowest = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
     const TensorGroup& group = groups[i];
-    const Model& model = candidates[strategies[i]].model;
+    const Model& model = candidates[strategies[i]].model_of(group.type);
     parts[strategies[i]] += model.stream_seconds_per_byte * group.bytes * group.per_step;
     const double first = model.seconds(std::min(group.bytes, group.partition_bytes), group.partition_bytes);
     if (group.per_step == 0 || first < longest) continue;
@@ -40,7 +41,11 @@ std::vector<size_t> best_strategies(std::span<const Candidate> candidates, std::
   for (size_t i = 0; i < groups.size(); ++i) {
     const TensorGroup& group = groups[i];
     if (group.is_fixed) continue;
-    const std::vector<double> seconds = seconds_of(candidates, group.bytes, group.partition_bytes);
+    std::vector<double> seconds = seconds_of(candidates, group.bytes, group.partition_bytes, group.type);
+    for (size_t other = 0; other < seconds.size(); ++other) {
+      const bool fits = candidates[other].model_of(group.type).fits(group.partition_bytes);
+      if (!fits && other != group.strategy) seconds[other] = std::numeric_limits<double>::infinity();
+    }
     if (seconds[group.strategy] < kNeededGain * seconds[fastest(seconds)]) continue;
     strategies[i] = best(seconds);
   }

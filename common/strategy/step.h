@@ -14,13 +14,14 @@
 
 namespace gleaner::strategy {
 
-// Tensors of one size that a plan sums by one strategy.
+// Tensors of one size and type that a plan sums by one strategy.
 struct TensorGroup {
   double bytes = 0;  // of one tensor
   double partition_bytes = 0;
   double per_step = 0;    // push_pulls of all these tensors in a step
   size_t strategy = 0;    // index of the candidate in force
   bool is_fixed = false;  // the tensors accumulate, so summers sum them in any case
+  DataType type = DataType::kFloat32;
 };
 
 // Returns, by candidate, its part of a step's time: the strategy of the slowest partition has all of the maximum.
@@ -36,7 +37,8 @@ double step_seconds(std::span<const Candidate> candidates, std::span<const Tenso
 std::vector<size_t> in_force(std::span<const TensorGroup> groups);
 
 // Returns the strategies, by group, that should be in force: best() where the strategy in force is slower than the
-// fastest one by kNeededGain, and else the strategy in force. Those of fixed groups stay.
+// fastest one by kNeededGain, and else the strategy in force. Those of fixed groups stay. A changed strategy keeps the
+// partitions of a tensor, so a strategy whose messages would be too large for them is no choice (Model::fits()).
 std::vector<size_t> best_strategies(std::span<const Candidate> candidates, std::span<const TensorGroup> groups);
 
 }  // namespace gleaner::strategy

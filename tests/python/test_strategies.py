@@ -70,7 +70,7 @@ def test_auto_mixes_strategies_in_one_job(tmp_path: Path) -> None:
     """Sums each tensor by the fastest strategy for its size, with the bits of that strategy."""
     tensors = tmp_path / "tensors.json"
     tensors.write_text(json.dumps([{"name": "large", "bytes": 1 << 20}, {"name": "small", "bytes": 4}]))
-    flags = ("--strategy", "auto", "--bandwidth", "10Gbit", "--log-level", "info")
+    flags = ("--strategy", "auto", "--bandwidth", "10Gbit", "--topology", mixed_racks(tmp_path), "--log-level", "info")
     done = run(*flags, workers=8, bench=("--tensors", str(tensors)))
     assert all(line["verified"] for line in sums_of(done))
     assert "1 tensor of 1.00 MiB by " in done.stderr

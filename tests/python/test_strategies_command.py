@@ -29,11 +29,25 @@ def test_times_are_those_of_the_model() -> None:
     by_name = {each["strategy"]: each["seconds"] for each in report["strategies"] if not each["stages"]}
     a, byte = 20e-6, 8 / 10e9
     assert by_name["ring"] == pytest.approx([14 * a + 1.75e6 * byte, 14 * a + 7e6 * byte])
-    assert by_name["summers"] == pytest.approx([2 * a + 14e6 * byte, 2 * a + (14e6 + 1.75 * 3e6) * byte], rel=1e-5)
+    # A tensor that is planned alone is spread over its owners.
+    assert by_name["summers"] == pytest.approx([2 * a + 1.75e6 * byte, 2 * a + 7e6 * byte], rel=1e-5)
+    assert by_name["gather"] == pytest.approx([3 * a + 7e6 * byte, 3 * a + 28e6 * byte])
+
+
+def test_partial_sums_of_fp16_are_wide() -> None:
+    def seconds(dtype: str) -> dict[str, float]:
+        report = compared(*STAR, "--sizes", "64MiB", "--dtype", dtype)
+        return {each["strategy"]: each["seconds"][0] for each in report["strategies"] if not each["stages"]}
+
+    fp16, fp32 = seconds("fp16"), seconds("fp32")
+    assert fp16["ring"] == pytest.approx(1.5 * fp32["ring"], rel=0.01)
+    assert fp16["gather"] == fp32["gather"] and fp16["summers"] == fp32["summers"]
 
 
 def test_size_and_summers_decide() -> None:
-    assert compared(*STAR, "--sizes", "4,256KiB")["fastest"] == ["summers", "halving-doubling"]
+    assert compared(*STAR, "--sizes", "4,256KiB")["fastest"] == ["summers", "summers"]
+    two = ["--topology", "star:2", "--bandwidth", "10Gbit", "--latency", "10us"]
+    assert compared(*two, "--sizes", "4,64KiB")["fastest"] == ["gather", "gather"]
     shared = compared("--topology", "star:16", "--summers", "8", "--bandwidth", "10Gbit", "--sizes", "64MiB")
     assert shared["fastest"] == ["summers"]
 

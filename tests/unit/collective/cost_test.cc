@@ -6,6 +6,7 @@
 #include <bit>
 #include <numeric>
 
+#include "common/collective/gather.h"
 #include "common/collective/halving_doubling.h"
 #include "common/collective/ring.h"
 #include "common/topology/builders.h"
@@ -68,6 +69,19 @@ TEST(Cost, SharedUplinkCarriesAllFlows) {
   EXPECT_FALSE(network.topology.is_host(network.topology.from(worst)));
   EXPECT_FALSE(network.topology.is_host(network.topology.to(worst)));
   EXPECT_DOUBLE_EQ(network.topology.bits_per_second(worst), uplink);
+}
+
+// Partial sums of fp16 travel as fp32, complete ones as fp16: a ring sends n - 1 messages of each kind.
+TEST(Cost, PartialSumsAreWider) {
+  const Network network(topology::star(8, {kBits, 0, 0}));
+  const auto seconds = [&](const Schedule& schedule) {
+    const auto patterns = *step_patterns(schedule, 2);
+    return cost(schedule, patterns, network.topology, network.paths, identity(8), kBytes)->seconds;
+  };
+  const double byte = 8 / kBits;
+  EXPECT_NEAR(seconds(ring(8)), (2 + 1) * 7.0 / 8 * kBytes * byte, 1e-9);
+  EXPECT_NEAR(seconds(gather(8)), 7.0 * kBytes * byte, 1e-9) << "an all-gather has no partial sums";
+  EXPECT_EQ(step_patterns(ring(8), 2)->size(), 2u);
 }
 
 TEST(Cost, PatternsOfSteps) {

@@ -11,6 +11,7 @@
 #include "common/collective/algorithms.h"
 #include "common/collective/blueconnect.h"
 #include "common/collective/cost.h"
+#include "common/collective/gather.h"
 #include "common/collective/halving_doubling.h"
 #include "common/collective/ring.h"
 #include "common/ranks/hdrm.h"
@@ -99,6 +100,18 @@ TEST(ScheduleRun, BlueConnectOnRacks) {
   const auto schedule = collective::blueconnect({4, 3});
   ASSERT_TRUE(schedule.ok());
   expect_close(run(*schedule, net).seconds, collective::blueconnect_seconds({4, 3}, kBytes, 0, {10e9, kUplink}));
+}
+
+// The first half of a ring's messages are partial sums, which for fp16 travel as fp32.
+TEST(ScheduleRun, PartialSumsAreWider) {
+  const Net net(topology::star(8, gbit(10)));
+  Partitions partitions = uncut(kBytes);
+  partitions.partial_width = 2;
+  const auto seconds = [&](const collective::Schedule& schedule) {
+    return run_schedule(schedule, net.topology, net.paths, identity(8), partitions, {})->seconds;
+  };
+  expect_close(seconds(collective::ring(8)), (7 * 2 + 7) * kBytes / 8 * 8 / 10e9);
+  expect_close(seconds(collective::gather(8)), 7 * kBytes * 8 / 10e9);
 }
 
 // The simulator and the cost model find the same paths, so as many flows on the worst link of each step. Their times

@@ -19,9 +19,10 @@ constexpr double kLatency = 5e-6;    // of a path: two links
 topology::Topology star(uint32_t hosts) { return *topology::star(hosts, {kBits, 0, kLatency / 2}); }
 
 // Returns the model of an algorithm with these stages; fails the test if it is no candidate.
-Model model_of(const std::vector<Candidate>& all, const std::string& algorithm, std::vector<uint32_t> stages = {}) {
+Model model_of(const std::vector<Candidate>& all, const std::string& algorithm, std::vector<uint32_t> stages = {},
+               DataType type = DataType::kFloat32) {
   for (const Candidate& each : all) {
-    if (each.parameters.algorithm == algorithm && each.parameters.stages == stages) return each.model;
+    if (each.parameters.algorithm == algorithm && each.parameters.stages == stages) return each.model_of(type);
   }
   ADD_FAILURE() << algorithm << " is no candidate";
   return {};
@@ -37,15 +38,48 @@ TEST(Candidates, ClosedFormsOnOneSwitch) {
   const auto all = candidates(star(8), 8, 0);
   ASSERT_TRUE(all.ok()) << all.status();
   expect_model(model_of(*all, plan::kSummersStrategy), 2, 14, 1.75);
+  expect_model(model_of(*all, "gather"), 3, 7, 7);
   expect_model(model_of(*all, "ring"), 14, 1.75, 1.75);
   expect_model(model_of(*all, "halving-doubling"), 6, 1.75, 1.75);
   expect_model(model_of(*all, "blueconnect", {2, 4}), 6, 1.75, 1.75);
 }
 
+// Partial sums of narrow types travel as fp32, complete ones as they are. The contributions of a worker with several
+// local ranks are partial sums, too.
+TEST(Candidates, NarrowTypesHaveWidePartialSums) {
+  for (const uint32_t local_ranks : {1u, 2u}) {
+    const auto all = candidates(star(8), 8, 0, {}, local_ranks);
+    ASSERT_TRUE(all.ok()) << all.status();
+    const auto narrow = [&](const std::string& algorithm) { return model_of(*all, algorithm, {}, DataType::kFloat16); };
+    const double push = local_ranks;  // bytes of a contribution for each byte of fp16
+    expect_model(narrow("ring"), 14, 1.5 * 1.75, 1.5 * 1.75);
+    expect_model(narrow("halving-doubling"), 6, 1.5 * 1.75, 1.5 * 1.75);
+    expect_model(narrow("gather"), 3, push * 7, push * 7);
+    expect_model(narrow(plan::kSummersStrategy), 2, (1 + push) * 7, (1 + push) * 7 / 8);
+    expect_model(model_of(*all, "ring"), 14, 1.75, 1.75);
+  }
+}
+
+TEST(Candidates, MessagesOfAGatherHaveSeveralContributions) {
+  const auto all = candidates(star(6), 6, 0, {}, 2);
+  ASSERT_TRUE(all.ok()) << all.status();
+  const auto gather = std::ranges::find(*all, "gather", [](const auto& each) { return each.parameters.algorithm; });
+  EXPECT_EQ(gather->model.message_bytes, 2) << "6 ranks send 1, 2 and 2 blocks";
+  EXPECT_EQ(gather->narrow_model.message_bytes, 4);
+  EXPECT_TRUE(gather->model.fits(2 << 20));
+  EXPECT_FALSE(gather->narrow_model.fits(2 << 20));
+  NewTensor tensor{.bytes = 64 << 20, .by_default = 4 << 20};
+  EXPECT_EQ(partition_bytes_of(*gather, tensor), 2u << 20);
+  tensor.type = DataType::kBFloat16;
+  EXPECT_EQ(partition_bytes_of(*gather, tensor), 1u << 20);
+  tensor.asked = 64 << 10;
+  EXPECT_EQ(partition_bytes_of(*gather, tensor), 32u << 10) << "contributions are twice as large";
+}
+
 TEST(Candidates, SummersShareTheLoad) {
   const auto all = candidates(star(16), 8, 8);
   ASSERT_TRUE(all.ok()) << all.status();
-  expect_model(model_of(*all, plan::kSummersStrategy), 2, 14, 1);
+  expect_model(model_of(*all, plan::kSummersStrategy), 2, 16, 1);  // a summer owns more than a worker
 }
 
 TEST(Candidates, SlowUplinksSpareStagesInRacks) {
@@ -95,15 +129,28 @@ TEST(Fastest, SizesDecide) {
   const auto all = *candidates(star(8), 8, 0);
   const auto best = [&](double bytes) { return all[fastest(seconds_of(all, bytes, 1 << 20))].parameters.algorithm; };
   EXPECT_EQ(best(4), plan::kSummersStrategy) << "two messages";
-  EXPECT_EQ(best(64 << 10), "halving-doubling") << "an owner's link would carry all contributions";
+  EXPECT_EQ(best(64 << 10), "halving-doubling") << "the owner's link carries all contributions to one partition";
   const auto with_summers = *candidates(star(16), 8, 8);
   EXPECT_EQ(with_summers[fastest(seconds_of(with_summers, 64 << 20, 1 << 20))].parameters.algorithm,
             plan::kSummersStrategy);
 }
 
+TEST(Fastest, FewWorkersGatherSmallTensors) {
+  const auto gathers = [](uint32_t workers, uint64_t bytes) {
+    const auto all = *candidates(star(workers), workers, 0);
+    const std::vector<double> seconds = seconds_of_new(all, {.bytes = bytes, .by_default = 64 << 10});
+    EXPECT_EQ(all[1].parameters.algorithm, "gather");
+    return seconds[1] < seconds[0];
+  };
+  EXPECT_TRUE(gathers(2, 64 << 10)) << "one message instead of two";
+  EXPECT_TRUE(gathers(4, 256)) << "the link of one owner would carry 3 contributions and 3 results";
+  EXPECT_FALSE(gathers(4, 64 << 10));
+  EXPECT_FALSE(gathers(8, 4)) << "two messages instead of three";
+}
+
 TEST(Candidates, NewTensorsHavePartitionsThatFitTheStrategy) {
   const auto all = *candidates(star(8), 8, 0);
-  const std::vector<double> seconds = seconds_of_new(all, 64 << 20, 32 << 10);
+  const std::vector<double> seconds = seconds_of_new(all, {.bytes = 64 << 20, .by_default = 32 << 10});
   for (size_t i = 0; i < all.size(); ++i) {
     const double partition = all[i].parameters.algorithm == plan::kSummersStrategy ? 32 << 10
                              : all[i].parameters.algorithm == "ring"               ? 256 << 10

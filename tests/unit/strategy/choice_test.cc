@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/strategy/candidate_cache.h"
+#include "common/topology/builders.h"
 
 namespace gleaner::strategy {
 namespace {
@@ -44,14 +45,25 @@ TEST(Choice, NetworkHasWorkersAndSummersThatOwn) {
 }
 
 TEST(Choice, EqualStrategiesShareASchedule) {
-  plan::Plan plan = plan_of(8, 0);
-  std::vector<plan::Tensor> tensors = {{"a", 64 << 10}, {"b", 64 << 10}, {"small", 1}};
+  plan::Plan plan = plan_of(2, 0);
+  std::vector<plan::Tensor> tensors = {{"a", 256}, {"b", 256}, {"large", 64 << 20}};
   const std::string line = chosen(plan, tensors);
   EXPECT_THAT(plan.schedules, SizeIs(1));
   EXPECT_EQ(tensors[0].schedule, 0u);
   EXPECT_EQ(tensors[1].schedule, 0u);
   EXPECT_EQ(tensors[2].schedule, std::nullopt);
-  EXPECT_THAT(line, HasSubstr("2 tensors of 512.00 KiB by halving-doubling"));
+  EXPECT_THAT(line, HasSubstr("2 tensors of 2.00 KiB by gather"));
+}
+
+TEST(Choice, SlowUplinksNeedSchedules) {
+  const JobNetwork network{.topology = *topology::racks(2, 4, {10e9, 10e9, 10e-6})};
+  plan::Plan plan = plan_of(8, 0);
+  std::vector<plan::Tensor> tensors = {{"small", 1}, {"large", 16 << 20}};
+  CandidateCache cache;
+  const auto choices = *cache.of(plan, 0, &network);
+  choose(plan, tensors, choices->candidates, choices->fleet);
+  EXPECT_EQ(tensors[0].schedule, std::nullopt);
+  ASSERT_TRUE(tensors[1].schedule.has_value()) << "owners would send each byte across the uplink several times";
 }
 
 TEST(Choice, SummersStayUnlessASchedulesGainIsLarge) {
@@ -63,8 +75,8 @@ TEST(Choice, SummersStayUnlessASchedulesGainIsLarge) {
 }
 
 TEST(Choice, AccumulatedTensorsHaveNoSchedule) {
-  plan::Plan plan = plan_of(8, 0);
-  std::vector<plan::Tensor> tensors = {{"a", 64 << 10, DataType::kFloat32, 0, 0, true}};
+  plan::Plan plan = plan_of(2, 0);
+  std::vector<plan::Tensor> tensors = {{"a", 256, DataType::kFloat32, 0, 0, true}};
   chosen(plan, tensors);
   EXPECT_EQ(tensors[0].schedule, std::nullopt);
 }

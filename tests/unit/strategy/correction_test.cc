@@ -28,11 +28,7 @@ class Job {
     correction_.on_plan(false, now_);
   }
 
-  void multiply(size_t candidate, double by) {
-    truth_[candidate].model.latency_seconds *= by;
-    truth_[candidate].model.alone_seconds_per_byte *= by;
-    truth_[candidate].model.stream_seconds_per_byte *= by;
-  }
+  void multiply(size_t candidate, double by) { truth_[candidate].model.multiply(by); }
   void multiply_all(const std::function<double()>& draw) {
     for (size_t i = 0; i < truth_.size(); ++i) multiply(i, draw());
   }
@@ -188,13 +184,6 @@ TEST(Correction, TensorsThatAccumulateStay) {
   job.multiply(0, 4);
   job.run(20);
   EXPECT_TRUE(job.changed_at_.empty());
-}
-
-TEST(Step, PartsAddUp) {
-  const std::vector<Candidate> all = {{{"a"}, {1, 2, 3}}, {{"b"}, {10, 0, 1}}};
-  const std::vector<TensorGroup> groups = {{10, 5, 2, 0}, {4, 5, 1, 1}};
-  EXPECT_EQ(step_parts(all, groups, in_force(groups)), (std::vector<double>{2 * 10 * 3 + 1 + 2 * 5, 4}));
-  EXPECT_EQ(step_seconds(all, groups, std::vector<size_t>{1, 1}), 2 * 10 + 4 + 10);
 }
 
 }  // namespace

@@ -55,6 +55,16 @@ TEST(RankMaps, OneSwitchNeedsNoMap) {
   EXPECT_THAT(*mapped, IsEmpty());
 }
 
+// Ranks add in rank order, which has to be the order in which owners add.
+TEST(RankMaps, AllGathersKeepTheWorkersNumbers) {
+  const std::vector<plan::ScheduleParameters> gather = {{"gather"}};
+  for (const RankMapSource source : {RankMapSource::kSearch, RankMapSource::kGiven}) {
+    const auto mapped = map_ranks(network_with(source, {2, 0, 1, 3, 4, 5, 6, 7}), 8, gather);
+    ASSERT_TRUE(mapped.ok()) << mapped.status();
+    EXPECT_THAT(*mapped, IsEmpty());
+  }
+}
+
 TEST(RankMaps, GivenMapIsInverted) {
   const auto mapped = map_ranks(network_with(RankMapSource::kGiven, {2, 0, 1, 3, 4, 5, 6, 7}), 8, kRing);
   ASSERT_TRUE(mapped.ok() && mapped->size() == 1) << mapped.status();

@@ -50,12 +50,24 @@ TEST(StreamBound, IsAMeanByBytes) {
   EXPECT_NEAR(bound->seconds_per_byte_without_summers, (3 * kRing + by_owners(0)) / 4, kRing * 1e-9);
 }
 
+// Partial sums of fp16 travel as fp32, and complete ones as fp16.
 TEST(StreamBound, CountsPartialSums) {
   plan::Plan plan = plan_of({{.name = "a", .elements = 100, .type = DataType::kFloat16, .schedule = 0}});
-  plan.local_ranks = 2;
-  const auto bound = stream_bound(plan);
-  ASSERT_TRUE(bound.ok()) << bound.status();
-  EXPECT_NEAR(bound->seconds_per_byte, 2 * kRing, kRing * 1e-9) << "fp16 travels as fp32";
+  for (const uint32_t local_ranks : {1u, 2u}) {
+    plan.local_ranks = local_ranks;
+    const auto bound = stream_bound(plan);
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    EXPECT_NEAR(bound->seconds_per_byte, 1.5 * kRing, kRing * 1e-9);
+  }
+}
+
+TEST(StreamBound, CountsGatheredContributions) {
+  plan::Plan plan = plan_of({{.name = "a", .elements = 100, .type = DataType::kFloat16, .schedule = 0}});
+  plan.schedules = {{.algorithm = "gather"}};
+  for (const uint32_t local_ranks : {1u, 2u}) {
+    plan.local_ranks = local_ranks;
+    EXPECT_NEAR(stream_bound(plan)->seconds_per_byte, local_ranks * 3 * 8 / kBits, 1e-18);
+  }
 }
 
 TEST(StreamBound, CountsLinksBetweenSwitches) {
