@@ -21,11 +21,11 @@ std::vector<std::string> strategies() {
   return names;
 }
 
-absl::StatusOr<std::optional<plan::ScheduleParameters>> parse_strategy(const JobFlags& flags) {
+absl::StatusOr<std::optional<plan::ScheduleParameters>> parse_strategy(const StrategyFlags& flags) {
   const char* const option = !flags.stages.empty() ? "--stages" : flags.radix > 0 ? "--radix" : nullptr;
-  if (flags.strategy != plan::kSummersStrategy || option == nullptr) {
+  if (flags.name != plan::kSummersStrategy || option == nullptr) {
     GLN_ASSIGN_OR_RETURN(std::vector<uint32_t> stages, parse_stages(flags.stages));
-    return coordinator::schedule_of(flags.strategy, std::move(stages), static_cast<uint32_t>(flags.radix));
+    return coordinator::schedule_of(flags.name, std::move(stages), static_cast<uint32_t>(flags.radix));
   }
   return absl::InvalidArgumentError(absl::StrCat(option, " is an option of a schedule; choose one with --strategy"));
 }
@@ -57,14 +57,21 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
                       "links count as equal]");
   add_partition_bytes_flag(command, flags.partition_bytes, "as for `gleaner plan`");
   command
-      .add_text("--strategy", flags.strategy,
+      .add_text("--strategy", flags.strategy.name,
                 "How tensors are summed: by summers, by the schedule of a collective between the workers (gleaner "
                 "schedule), or auto: each by the fastest for its size (gleaner strategies)")
       .one_of(strategies())
       .show_default();
-  command.add_text("--stages", flags.stages,
+  command
+      .add_text("--bits", flags.strategy.bits,
+                "Bits of sums: RankOrder, those of sums in rank order, whatever strategies auto chooses; or Schedule, "
+                "those of each strategy, so auto may choose any [default: RankOrder for summers, auto and gather]")
+      .one_of_any_case({plan::name_of(plan::Bits::kRankOrder), plan::name_of(plan::Bits::kSchedule)});
+  command.add_text("--stages", flags.strategy.stages,
                    "Strategy blueconnect, racks or two-level: the sizes of its stages, as 3,2,2");
-  command.add_number("--radix", flags.radix, "Strategy bcube: peers of a stage and one [default: the best that fits]")
+  command
+      .add_number("--radix", flags.strategy.radix,
+                  "Strategy bcube: peers of a stage and one [default: the best that fits]")
       .between(int64_t{2}, int64_t{collective::kMaxRanks});
   add_job_network_flags(command, flags);
   command.add_number("--start-timeout", flags.start_timeout, "Seconds until every member must have joined")
@@ -100,7 +107,8 @@ absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags) {
   options.summer_bits_per_second = bandwidths.summers;
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   if (partition_bytes) options.partition_bytes = *partition_bytes;
-  GLN_ASSIGN_OR_RETURN(options.reduction.schedule, parse_strategy(flags));
+  GLN_ASSIGN_OR_RETURN(options.reduction.schedule, parse_strategy(flags.strategy));
+  if (!flags.strategy.bits.empty()) options.reduction.bits = plan::parse_bits(flags.strategy.bits);
   GLN_RETURN_IF_ERROR(set_network(flags, options));
   options.regroup_timeout = absl::Seconds(flags.regroup_timeout);
   options.start_timeout = absl::Seconds(flags.start_timeout);

@@ -13,6 +13,14 @@
 
 namespace gleaner::cli {
 
+// How tensors are summed.
+struct StrategyFlags {
+  std::string name = "summers";
+  std::string bits;  // empty: not given
+  std::string stages;
+  int64_t radix = 0;  // 0: not given
+};
+
 // The values on the command line; to_options() parses them.
 struct JobFlags {
   int64_t workers = 0;
@@ -21,9 +29,7 @@ struct JobFlags {
   std::string job = "default";
   BandwidthFlags bandwidths;
   std::string partition_bytes;
-  std::string strategy = "summers";
-  std::string stages;
-  int64_t radix = 0;        // 0: not given
+  StrategyFlags strategy;
   TopologyFlags topology;   // its `bandwidth` is not used
   std::string rank_map;     // empty: the default
   int64_t min_workers = 0;  // 0: not given

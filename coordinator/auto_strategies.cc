@@ -6,18 +6,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/faults.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
 #include "common/strategy/step.h"
+#include "coordinator/other_bits.h"
 #include "coordinator/tensor_groups.h"
 
 namespace gleaner::coordinator {
 namespace {
 
 using strategy::Candidate;
+using strategy::Choices;
 
 constexpr size_t kMostSizes = 32;  // in candidate_times(): the largest ones
 
@@ -25,6 +28,12 @@ constexpr size_t kMostSizes = 32;  // in candidate_times(): the largest ones
 void add_name(const plan::ScheduleParameters& strategy, std::vector<std::string>& names) {
   std::string name = plan::name_of(strategy);
   if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+}
+
+// Returns the choices for plans of this class, with summers first. In class RankOrder no choice changes a bit.
+std::shared_ptr<const Choices> within(std::shared_ptr<const Choices> all, plan::Bits bits) {
+  if (bits == plan::Bits::kSchedule || GLN_MUTATION("auto leaves the class of bits")) return all;
+  return std::make_shared<const Choices>(Choices{candidates_of(all->candidates, bits), all->fleet});
 }
 
 // Fills in which tensors change their strategies, from what to what.
@@ -45,8 +54,10 @@ void describe_tensors(const plan::Plan& plan, const TensorGroups& grouped, const
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const strategy::Choices>> AutoStrategies::choices(const plan::Plan& plan) {
-  return cache_.of(plan, round_trip_seconds_ > 0 ? round_trip_seconds_ : strategy::kAssumedRoundTripSeconds, network_);
+absl::StatusOr<std::shared_ptr<const Choices>> AutoStrategies::choices(const plan::Plan& plan) {
+  const double round_trip = round_trip_seconds_ > 0 ? round_trip_seconds_ : strategy::kAssumedRoundTripSeconds;
+  GLN_ASSIGN_OR_RETURN(auto all, cache_.of(plan, round_trip, network_));
+  return within(std::move(all), plan.bits);
 }
 
 absl::StatusOr<std::string> AutoStrategies::choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors) {
@@ -132,14 +143,19 @@ std::vector<CandidateTimes> AutoStrategies::candidate_times(const plan::Plan& in
                         {}};
     for (size_t i = 0; i < candidates.size(); ++i) {
       const plan::ScheduleParameters& parameters = candidates[i].parameters;
-      size.candidates.push_back({plan::name_of(parameters),
-                                 candidates[i].model_of(group.type).seconds(group.bytes, group.partition_bytes),
-                                 correction_.factor(parameters), correction_.is_measured(parameters),
-                                 corrected[i].model_of(group.type).seconds(group.bytes, group.partition_bytes)});
+      size.candidates.push_back(
+          {plan::name_of(parameters), candidates[i].model_of(group.type).seconds(group.bytes, group.partition_bytes),
+           correction_.factor(parameters), correction_.is_measured(parameters),
+           corrected[i].model_of(group.type).seconds(group.bytes, group.partition_bytes), plan::bits_of(parameters)});
     }
     sizes.push_back(std::move(size));
   }
   return sizes;
+}
+
+std::optional<OtherBits> AutoStrategies::other_bits(const plan::Plan& in_force) const {
+  if (cache_.latest() == nullptr) return std::nullopt;
+  return compare_bits(in_force, *cache_.latest());
 }
 
 }  // namespace gleaner::coordinator

@@ -1,6 +1,9 @@
 // AutoStrategies chooses the strategies of a job with --strategy auto: those of new tensors, and, while the job runs,
 // other ones for its tensors if measured steps show that the models of the present ones were too good.
 //
+// In a plan of class RankOrder (plan::Bits) it chooses only strategies of that class, so no measurement changes a bit.
+// In class Schedule it chooses among all.
+//
 // A change takes these steps:
 // 1. on_measured() finds out that other strategies would be faster (common/strategy/correction.h).
 // 2. A worker is asked for its counts of push_pulls (push_pull_counts.h).
@@ -54,8 +57,11 @@ class AutoStrategies {
   std::optional<StrategyChange> on_plan(const plan::Plan& plan, absl::Duration now);
   void on_withdrawn() { proposed_.reset(); }
 
-  // Returns the candidates with their modelled and corrected times, for tensors of the sizes that the plan has.
+  // Returns the candidates with their modelled and corrected times, for tensors of the sizes that the plan has,
+  // also the candidates of the other class of bits.
   std::vector<CandidateTimes> candidate_times(const plan::Plan& in_force) const;
+  // Returns the time of a step in the other class of bits (other_bits.h). None: no strategy was chosen yet.
+  std::optional<OtherBits> other_bits(const plan::Plan& in_force) const;
 
  private:
   struct Wish {

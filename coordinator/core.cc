@@ -209,8 +209,10 @@ Summary Core::summary() const {
   summary.workers = parts_.options.workers;
   summary.summers = parts_.planning.has_plan() ? plan().summers() : parts_.roster.summers();
   summary.local_ranks = parts_.options.local_ranks;
+  if (!parts_.planning.has_plan()) summary.bits.in_force = bits_of(parts_.options.reduction);
   summary.strategy_changes = parts_.planning.strategy_changes();
   summary.candidates = parts_.planning.candidate_times();
+  summary.bits.other = parts_.planning.other_bits();
   if (!outcome().has_ended()) return summary;
   summary.succeeded = outcome().status()->ok();
   summary.error = std::string(outcome().status()->message());

@@ -66,11 +66,20 @@ absl::Status check_schedule(const Options& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("strategy ", schedule.algorithm,
                      " with these options serves only some numbers of workers, and those of an elastic job change; "
-                     "choose ring, halving-doubling, double-tree, blueconnect or two-level without --stages"));
+                     "choose gather, ring, halving-doubling, double-tree, blueconnect or two-level without --stages"));
   }
   const auto made = collective::make_schedule(strategy::request_of(schedule, options.workers));
   if (made.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("strategy ", schedule.algorithm, ": ", made.status().message()));
+}
+
+absl::Status check_bits(const Options::Reduction& reduction) {
+  const bool is_forced = reduction.schedule.has_value() && reduction.schedule->algorithm != strategy::kAuto;
+  if (!is_forced || bits_of(reduction) != plan::Bits::kRankOrder) return absl::OkStatus();
+  if (plan::bits_of(*reduction.schedule) == plan::Bits::kRankOrder) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("bits RankOrder need a strategy that sums in rank order, and ", reduction.schedule->algorithm,
+                   " sums in an order of its own; choose the strategy auto, summers or gather, or the bits Schedule"));
 }
 
 absl::Status check_network(const Options& options) {
@@ -89,6 +98,12 @@ std::optional<plan::ScheduleParameters> schedule_of(const std::string& strategy,
   return plan::ScheduleParameters{strategy, std::move(stages), radix, {}};
 }
 
+plan::Bits bits_of(const Options::Reduction& reduction) {
+  if (reduction.bits.has_value()) return *reduction.bits;
+  const bool is_forced = reduction.schedule.has_value() && reduction.schedule->algorithm != strategy::kAuto;
+  return is_forced ? plan::bits_of(*reduction.schedule) : plan::Bits::kRankOrder;
+}
+
 absl::Status validate(const Options& options) {
   GLN_RETURN_IF_ERROR(check_name("the job's name", options.job));
   if (options.workers == 0 || uint64_t{options.workers} + options.summers > plan::kMaxMembers) {
@@ -105,6 +120,7 @@ absl::Status validate(const Options& options) {
   GLN_RETURN_IF_ERROR(check_bandwidths("summer", options.summers, options.summer_bits_per_second));
   GLN_RETURN_IF_ERROR(check_elastic(options));
   GLN_RETURN_IF_ERROR(check_schedule(options));
+  GLN_RETURN_IF_ERROR(check_bits(options.reduction));
   GLN_RETURN_IF_ERROR(check_network(options));
   if (options.bits_per_second != 0) {
     GLN_RETURN_IF_ERROR(check_bandwidths("member", 1, {options.bits_per_second}));

@@ -50,6 +50,9 @@ struct Options {
     // The network in which Auto chooses, with the rank maps of its schedules. Null: the members are on one switch, and
     // worker i has rank i. Must be null for elastic jobs.
     std::shared_ptr<const strategy::JobNetwork> network;
+    // The class of the bits of all sums (docs/strategies.md#the-bits). None: RankOrder for Auto, otherwise the class of
+    // the strategy. RankOrder does not go with a schedule of class Schedule.
+    std::optional<plan::Bits> bits;
     PushPullCountTimes count_times;  // of the counts with which Auto changes strategies in a running job
   };
   Reduction reduction;
@@ -78,6 +81,9 @@ struct Options {
 // stages and its radix if they are given. validate() refuses stages and a radix that do not belong to the strategy.
 std::optional<plan::ScheduleParameters> schedule_of(const std::string& strategy, std::vector<uint32_t> stages,
                                                     uint32_t radix);
+
+// Returns the class of the bits of sums with these options.
+plan::Bits bits_of(const Options::Reduction& reduction);
 
 // Returns OK, or InvalidArgument with the option that is out of range.
 absl::Status validate(const Options& options);

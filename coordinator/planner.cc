@@ -88,6 +88,7 @@ absl::StatusOr<plan::Plan> Planner::make_first(uint32_t epoch) const {
   plan.epoch = epoch;
   plan.members = members_wanted(plan::Plan(), epoch);
   plan.local_ranks = options_.local_ranks;
+  plan.bits = bits_of(options_.reduction);
   if (options_.reduction.schedule.has_value() && !chooses_strategies()) plan.schedules = {*options_.reduction.schedule};
   return plan;
 }

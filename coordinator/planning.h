@@ -81,6 +81,7 @@ class Planning {
   const std::vector<StrategyChange>& strategy_changes() const { return strategy_changes_; }
   // Returns the candidates for the tensors of the plan in force; empty without --strategy auto.
   std::vector<CandidateTimes> candidate_times() const { return planner_.strategies().candidate_times(in_force()); }
+  std::optional<OtherBits> other_bits() const { return planner_.strategies().other_bits(in_force()); }
   // Puts the plan in force that all members returned with after a change of coordinators, and sends it to those that
   // missed it.
   void adopt(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions);

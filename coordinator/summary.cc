@@ -74,9 +74,18 @@ nlohmann::ordered_json json_of(const CandidateTimes& size) {
                                   {"modelled_seconds", each.seconds},
                                   {"factor", each.factor},
                                   {"measured", each.is_measured},
-                                  {"seconds", each.corrected_seconds}});
+                                  {"seconds", each.corrected_seconds},
+                                  {"bits", plan::name_of(each.bits)}});
   }
   return json;
+}
+
+nlohmann::ordered_json json_of(const std::optional<OtherBits>& other) {
+  if (!other.has_value()) return nullptr;
+  return {{"bits", plan::name_of(other->bits)},
+          {"seconds", other->seconds},
+          {"instead_of_seconds", other->instead_of_seconds},
+          {"strategy", other->strategy}};
 }
 
 template <typename Value>
@@ -101,6 +110,7 @@ absl::Status write_file(absl::string_view text, const std::string& path, const s
 Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, absl::Duration now) {
   Summary summary;
   summary.strategy = plan::strategy_of(plan);
+  summary.bits.in_force = plan.bits;
   std::ranges::copy_if(plan.schedules, std::back_inserter(summary.mapped),
                        [](const plan::ScheduleParameters& schedule) { return schedule.identity_seconds > 0; });
   summary.epoch = plan.epoch;
@@ -145,6 +155,8 @@ std::string to_json(const Summary& summary) {
   json["summers"] = summary.summers;
   json["local_ranks"] = summary.local_ranks;
   json["strategy"] = summary.strategy;
+  json["bits"] = plan::name_of(summary.bits.in_force);
+  json["other_bits"] = json_of(summary.bits.other);
   json["rank_maps"] = nlohmann::ordered_json::array();
   for (const plan::ScheduleParameters& schedule : summary.mapped) {
     json["rank_maps"].push_back({{"strategy", plan::name_of(schedule)},
@@ -188,6 +200,9 @@ std::string to_table(const Summary& summary) {
   absl::StrAppend(&members, ", ", counted(summary.summers, "summer"));
   std::string text = row("members", members);
   if (summary.strategy != plan::kSummersStrategy) text += row("strategy", summary.strategy);
+  std::string bits = plan::name_of(summary.bits.in_force);
+  if (summary.bits.other.has_value()) absl::StrAppend(&bits, "; ", describe(*summary.bits.other));
+  text += row("bits", bits);
   for (const plan::ScheduleParameters& schedule : summary.mapped) {
     text += row(absl::StrCat("rank map of ", plan::name_of(schedule)), strategy::effect_of_ranks(schedule));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,13 @@
 #include "coordinator/strategy_change.h"
 
 namespace gleaner::coordinator {
+
+// The class of the bits of all sums of a job.
+struct BitsSummary {
+  plan::Bits in_force = plan::Bits::kRankOrder;
+  // With --strategy auto: the other class. None: a bandwidth is unknown, or nothing moves.
+  std::optional<OtherBits> other;
+};
 
 // All figures are 0 if nothing was reduced.
 struct Summary {
@@ -25,6 +33,7 @@ struct Summary {
   // sizes of the plan's tensors.
   std::vector<StrategyChange> strategy_changes;
   std::vector<CandidateTimes> candidates;
+  BitsSummary bits;
   uint32_t epoch = 0;
   uint64_t tensors = 0;
   uint64_t partitions = 0;

@@ -156,7 +156,7 @@ def beside_alternating_ring(lab: Lab, steps: int) -> Measured:
 def auto_beside_best(lab: Lab, steps: int) -> Measured:
     """Compares the best strategy of the lab with racks with --strategy auto, which reads the lab's topology."""
     found = {each.label: measured(lab, each, RACKS_STEP, steps) for each in RACKS_STRATEGIES}
-    flags = ["--strategy", "auto", "--topology", str(lab.topology_file())]
+    flags = ["--strategy", "auto", "--bits", "Schedule", "--topology", str(lab.topology_file())]
     auto = jobs.measure(lab.part(8, 0), one(RACKS_STEP), *enough(3.0, steps), flags=flags)
     best, figures = best_of(found, auto)
     return quotient(best, auto, figures)

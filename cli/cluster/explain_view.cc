@@ -134,6 +134,26 @@ std::string strategy_line(const api::ReductionPlanSpec& spec) {
                       "\n");
 }
 
+// Names the class of bits, and what a step would take in the other one.
+std::string bits_line(const api::ReductionPlanSpec& spec) {
+  if (spec.bits.empty()) return "";
+  std::string text = absl::StrCat("Bits       ", spec.bits);
+  if (const std::optional<api::PlanOtherBits>& other = spec.other_bits) {
+    absl::StrAppend(
+        &text, "; ",
+        plan::describe_other_bits(other->bits, other->step_seconds, other->instead_of_seconds, other->strategy));
+  }
+  return text + "\n";
+}
+
+nlohmann::json other_bits_json(const std::optional<api::PlanOtherBits>& other) {
+  if (!other.has_value()) return nullptr;
+  return {{"bits", other->bits},
+          {"seconds", other->step_seconds},
+          {"instead_of_seconds", other->instead_of_seconds},
+          {"strategy", other->strategy}};
+}
+
 nlohmann::json strategies_json(const api::ReductionPlanSpec& spec) {
   nlohmann::json strategies = nlohmann::json::array();
   for (const api::PlanStrategy& each : spec.strategies) {
@@ -244,7 +264,8 @@ std::string to_text(const ExplainedJob& job) {
   return absl::StrCat("TrainingJob ", job.plan.meta.key(), ", epoch ", spec.epoch, " of attempt ", spec.attempt, ": ",
                       format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
                       ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", strategy_line(spec),
-                      step_lines(job), slow_lines(job), limit_lines(job), transports_text(transports_of(spec.members)));
+                      bits_line(spec), step_lines(job), slow_lines(job), limit_lines(job),
+                      transports_text(transports_of(spec.members)));
 }
 
 nlohmann::json to_json(const ExplainedJob& job) {
@@ -281,6 +302,8 @@ nlohmann::json to_json(const ExplainedJob& job) {
       {"tensors", spec.tensors},
       {"strategy", spec.strategy},
       {"strategies", strategies_json(spec)},
+      {"bits", spec.bits},
+      {"other_bits", other_bits_json(spec.other_bits)},
       {"partitions", spec.partitions},
       {"machines", std::move(machines)},
       {"transports", transports_json(transports_of(spec.members))},

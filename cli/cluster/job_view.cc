@@ -67,6 +67,13 @@ std::string strategy_line(const api::TrainingJob& job) {
   return text;
 }
 
+// Returns the class of bits that is in force, and otherwise the class that the job asks for.
+std::string bits_line(const api::TrainingJob& job) {
+  if (!job.status.communication.bits.empty()) return job.status.communication.bits;
+  if (job.communication.bits.has_value()) return std::string(api::to_string(*job.communication.bits));
+  return "-";
+}
+
 void append_plan(std::vector<Line>& lines, const api::ReductionPlan& plan) {
   lines.push_back({"Plan", absl::StrCat("epoch ", plan.spec.epoch, " of attempt ", plan.spec.attempt, ", ",
                                         plan.status.acknowledged, " of ", plan.spec.members.size(), " acknowledged")});
@@ -153,6 +160,7 @@ std::string job_text(const api::TrainingJob& job, const std::optional<api::Reduc
       {"Age", age(job.meta.creation_time, now)},
       {"Workers", worker_line(job)},
       {"Strategy", strategy_line(job)},
+      {"Bits", bits_line(job)},
       {"Summers", summer_line(job)},
       {"Restarts", absl::StrCat(job.status.restarts, " of ", job.run_policy.backoff_limit)}};
   if (plan) append_plan(lines, *plan);

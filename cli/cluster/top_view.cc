@@ -60,13 +60,13 @@ double goodput_of(const api::TrainingJob& job) {
 
 std::string jobs_table(const std::vector<api::TrainingJob>& jobs) {
   std::vector<std::vector<std::string>> rows = {
-      {"JOB", "PHASE", "WORKERS", "SUMMERS", "BOUND", "GOODPUT", "EFFICIENCY", "STRATEGY"}};
+      {"JOB", "PHASE", "WORKERS", "SUMMERS", "BOUND", "GOODPUT", "EFFICIENCY", "STRATEGY", "BITS"}};
   for (const api::TrainingJob& job : jobs) {
     rows.push_back({job.meta.key(), or_dash(job.status.phase),
                     absl::StrCat(job.status.workers_ready, "/", job.workers.replicas),
                     absl::StrCat(job.status.summers_ready), or_dash(job.status.communication.bound),
                     or_dash(job.status.communication.goodput), or_dash(job.status.communication.efficiency),
-                    or_dash(job.status.communication.strategy)});
+                    or_dash(job.status.communication.strategy), or_dash(job.status.communication.bits)});
   }
   return table(rows);
 }
@@ -109,6 +109,7 @@ nlohmann::json top_json(Machines machines, const std::vector<api::TrainingJob>& 
                        {"workers", job.status.workers_ready},
                        {"summers", job.status.summers_ready},
                        {"strategy", job.status.communication.strategy},
+                       {"bits", job.status.communication.bits},
                        {"goodput", job.status.communication.goodput},
                        {"efficiency", job.status.communication.efficiency}});
   }

@@ -101,6 +101,13 @@ class Fields {
     wrong(name, absl::StrCat("one of ", known));
   }
 
+  template <class Enum>
+  void choice(absl::string_view name, Names<Enum> names, std::optional<Enum>& value) const {
+    if (find(name) == nullptr) return;
+    value.emplace();
+    choice(name, names, *value);
+  }
+
   // Replaces `values` by the elements of a list of objects, each read by read(Fields, Element&).
   template <class Element, class Read>
   void list(absl::string_view name, std::vector<Element>& values, Read read) const {

@@ -35,6 +35,22 @@ json to_json(const PlanStrategy& strategy) {
   return {{"strategy", strategy.strategy}, {"tensors", strategy.tensors}, {"bytes", strategy.bytes}};
 }
 
+void read_other_bits(const Fields& fields, std::optional<PlanOtherBits>& other) {
+  if (!fields.present()) return;
+  other.emplace();
+  fields.text("bits", other->bits);
+  fields.text("strategy", other->strategy);
+  fields.micros("stepMicroseconds", other->step_seconds);
+  fields.micros("insteadOfMicroseconds", other->instead_of_seconds);
+}
+
+json to_json(const PlanOtherBits& other) {
+  return {{"bits", other.bits},
+          {"strategy", other.strategy},
+          {"stepMicroseconds", whole_number(other.step_seconds * 1e6)},
+          {"insteadOfMicroseconds", whole_number(other.instead_of_seconds * 1e6)}};
+}
+
 void read_schedule(const Fields& fields, PlanSchedule& schedule) {
   fields.text("algorithm", schedule.algorithm);
   fields.numbers("stages", schedule.stages, 1);
@@ -80,6 +96,8 @@ json spec_json(const ReductionPlanSpec& spec) {
                  {"members", json::array()}};
   if (spec.bound_seconds > 0) object["bound"] = format_seconds(spec.bound_seconds);
   if (!spec.strategy.empty()) object["strategy"] = spec.strategy;
+  if (!spec.bits.empty()) object["bits"] = spec.bits;
+  if (spec.other_bits.has_value()) object["otherBits"] = to_json(*spec.other_bits);
   for (const PlanStrategy& strategy : spec.strategies) object["strategies"].push_back(to_json(strategy));
   for (const PlanSchedule& schedule : spec.schedules) object["schedules"].push_back(to_json(schedule));
   for (const PlanMember& member : spec.members) object["members"].push_back(to_json(member));
@@ -98,6 +116,8 @@ absl::StatusOr<ReductionPlan> parse_reduction_plan(const json& object) {
   spec.number("epoch", plan.spec.epoch);
   spec.number("attempt", plan.spec.attempt);
   spec.text("strategy", plan.spec.strategy);
+  spec.text("bits", plan.spec.bits);
+  read_other_bits(spec.object("otherBits"), plan.spec.other_bits);
   spec.list("strategies", plan.spec.strategies, read_strategy);
   spec.list("schedules", plan.spec.schedules, read_schedule);
   spec.number("tensors", plan.spec.tensors);

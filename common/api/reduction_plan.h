@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,10 +51,21 @@ struct PlanSchedule {
   bool operator==(const PlanSchedule&) const = default;
 };
 
+// The gain or loss of the other class of bits (coordinator::OtherBits).
+struct PlanOtherBits {
+  std::string bits;      // "RankOrder" or "Schedule"
+  std::string strategy;  // "summers, ring"
+  double step_seconds = 0;
+  double instead_of_seconds = 0;
+  bool operator==(const PlanOtherBits&) const = default;
+};
+
 struct ReductionPlanSpec {
   uint32_t epoch = 0;
   uint32_t attempt = 0;
-  std::string strategy;                  // "summers, halving-doubling"; empty before the first tensor
+  std::string strategy;  // "summers, halving-doubling"; empty before the first tensor
+  std::string bits;      // "RankOrder" or "Schedule"; empty before the first plan
+  std::optional<PlanOtherBits> other_bits;
   std::vector<PlanStrategy> strategies;  // without tensors that accumulate
   std::vector<PlanSchedule> schedules;
   uint64_t tensors = 0, partitions = 0, bytes_per_step = 0;

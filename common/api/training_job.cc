@@ -18,7 +18,9 @@ constexpr std::pair<absl::string_view, Strategy> kStrategies[] = {{"Auto", Strat
                                                                   {"BCube", Strategy::kBCube},
                                                                   {"BlueConnect", Strategy::kBlueConnect},
                                                                   {"TwoLevel", Strategy::kTwoLevel},
-                                                                  {"Racks", Strategy::kRacks}};
+                                                                  {"Racks", Strategy::kRacks},
+                                                                  {"Gather", Strategy::kGather}};
+constexpr std::pair<absl::string_view, Bits> kBits[] = {{"RankOrder", Bits::kRankOrder}, {"Schedule", Bits::kSchedule}};
 constexpr std::pair<absl::string_view, Transport> kTransports[] = {
     {"Auto", Transport::kAuto}, {"TCP", Transport::kTcp}, {"SHM", Transport::kShm}, {"RDMA", Transport::kRdma}};
 constexpr std::pair<absl::string_view, CleanPodPolicy> kCleanPodPolicies[] = {
@@ -66,6 +68,7 @@ void read_communication(const Fields& fields, Communication& communication) {
     fields.fail("stages", absl::StrCat("expected at most ", kMaxStages, " stages, got ", communication.stages.size()));
   }
   fields.number("radix", communication.radix, 2, kMaxReplicas);
+  fields.choice<Bits>("bits", kBits, communication.bits);
   fields.choice<Transport>("transport", kTransports, communication.transport);
   double partition_bytes = 0;
   fields.quantity("partitionBytes", partition_bytes);
@@ -133,6 +136,7 @@ void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.number("restarts", status.restarts);
   fields.number("epoch", status.epoch);
   fields.text("strategy", status.communication.strategy);
+  fields.text("bits", status.communication.bits);
   fields.text("bound", status.communication.bound);
   fields.text("goodput", status.communication.goodput);
   fields.text("efficiency", status.communication.efficiency);
@@ -150,6 +154,7 @@ json to_json(const Communication& communication) {
                  {"summers", std::move(summers)}};
   if (!communication.stages.empty()) object["stages"] = communication.stages;
   if (communication.radix > 0) object["radix"] = communication.radix;
+  if (communication.bits.has_value()) object["bits"] = std::string(to_string(*communication.bits));
   if (communication.partition_bytes > 0) object["partitionBytes"] = communication.partition_bytes;
   return object;
 }
@@ -167,6 +172,8 @@ json to_json(const RunPolicy& policy) {
 }  // namespace
 
 absl::string_view to_string(Strategy strategy) { return name_in<Strategy>(kStrategies, strategy); }
+
+absl::string_view to_string(Bits bits) { return name_in<Bits>(kBits, bits); }
 
 bool uses_summers(Strategy strategy) { return strategy == Strategy::kAuto || strategy == Strategy::kSummers; }
 
@@ -206,6 +213,7 @@ json to_json(const TrainingJobStatus& status) {
   if (!status.succeeded_indexes.empty()) object["succeededIndexes"] = indexes_text(status.succeeded_indexes);
   if (!status.selector.empty()) object["selector"] = status.selector;
   if (!status.communication.strategy.empty()) object["strategy"] = status.communication.strategy;
+  if (!status.communication.bits.empty()) object["bits"] = status.communication.bits;
   if (!status.communication.bound.empty()) object["bound"] = status.communication.bound;
   if (!status.communication.goodput.empty()) object["goodput"] = status.communication.goodput;
   if (!status.communication.efficiency.empty()) object["efficiency"] = status.communication.efficiency;

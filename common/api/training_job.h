@@ -38,8 +38,12 @@ enum class Strategy {
   kBCube,
   kBlueConnect,
   kTwoLevel,
-  kRacks
+  kRacks,
+  kGather
 };
+// The class of the bits of a job's sums. RankOrder: those of sums in rank order, whatever strategies sum the tensors;
+// Schedule: those of each strategy.
+enum class Bits { kRankOrder, kSchedule };
 enum class Transport { kAuto, kTcp, kShm, kRdma };
 enum class CleanPodPolicy { kNone, kRunning, kAll };
 
@@ -62,6 +66,7 @@ struct Communication {
   Strategy strategy = Strategy::kAuto;
   std::vector<uint32_t> stages;  // of BlueConnect, TwoLevel and Racks; empty: the default of the algorithm
   uint32_t radix = 0;            // of BCube; 0: the default of the algorithm
+  std::optional<Bits> bits;      // none: RankOrder for Auto, else the class of the strategy
   Transport transport = Transport::kAuto;
   uint64_t partition_bytes = 0;  // 0: chosen from the bandwidths
   SummersWanted summers;
@@ -94,6 +99,7 @@ struct SummersStatus {
 struct CommunicationStatus {
   // The strategies that sum tensors of the plan in force: "summers, halving-doubling". Empty before the first tensor.
   std::string strategy;
+  std::string bits;  // the class of the bits of all sums: "RankOrder" or "Schedule"; empty before the first plan
   // The bound of the plan in force, for example "59.6 ms"; "unknown" if a link's speed is unknown; empty before there
   // is a plan with tensors.
   std::string bound;
@@ -137,6 +143,7 @@ struct TrainingJob {
 };
 
 absl::string_view to_string(Strategy strategy);  // "HalvingDoubling", as in the schema
+absl::string_view to_string(Bits bits);          // "RankOrder", as in the schema
 // Returns whether summers on other machines can take part in sums of this strategy.
 bool uses_summers(Strategy strategy);
 

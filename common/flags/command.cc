@@ -134,6 +134,11 @@ Flag& Flag::one_of(const std::vector<std::string>& words) {
   return *this;
 }
 
+Flag& Flag::one_of_any_case(const std::vector<std::string>& words) {
+  option_->transform(CLI::IsMember(words, CLI::ignore_case));
+  return *this;
+}
+
 Flag& Flag::between(int64_t least, int64_t most) {
   option_->check(CLI::Range(least, most));
   return *this;

@@ -41,6 +41,8 @@ class Flag {
   Flag& environment(const std::string& variable);
   // Accepts only these values.
   Flag& one_of(const std::vector<std::string>& words);
+  // Accepts only these values, in letters of any case. The target gets the value as it is in `words`.
+  Flag& one_of_any_case(const std::vector<std::string>& words);
   // Sets inclusive limits. Help shows the type of the limits, so there is one function per type.
   Flag& between(int least, int most) { return between(int64_t{least}, int64_t{most}); }
   Flag& between(int64_t least, int64_t most);

@@ -9,6 +9,7 @@
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::plan {
 namespace {
@@ -142,6 +143,11 @@ absl::Status validate_schedules(const Plan& plan) {
     if (*tensor.schedule >= plan.schedules.size() || tensor.accumulates) {
       return invalid("tensor '", tensor.name, "' has schedule ", *tensor.schedule, " of ", plan.schedules.size(),
                      tensor.accumulates ? "; a tensor that accumulates has none" : "");
+    }
+    const ScheduleParameters& schedule = plan.schedules[*tensor.schedule];
+    if (plan.bits == Bits::kRankOrder && bits_of(schedule) != Bits::kRankOrder) {
+      return invalid("tensor '", tensor.name, "' is summed by ", name_of(schedule), ", whose bits are of class ",
+                     name_of(Bits::kSchedule), "; the plan is of class ", name_of(plan.bits));
     }
   }
   return absl::OkStatus();

@@ -19,6 +19,12 @@
 
 namespace gleaner::plan {
 
+// The class of the bits of a job's sums (docs/strategies.md#the-bits).
+enum class Bits : uint8_t {
+  kRankOrder,  // contributions are added in the order of the ranks, so no strategy changes a bit
+  kSchedule,   // each strategy has its own order of additions, so the bits follow from the strategies
+};
+
 inline constexpr uint64_t kMaxPartitionBytes = uint64_t{4} << 20;  // BytePS §4.1
 inline constexpr uint32_t kMaxMembers = 1u << 16;
 inline constexpr uint32_t kMaxRanks = 1u << 20;                 // n * g
@@ -125,6 +131,9 @@ struct Plan {
   // Schedules that tensors name. Later plans of the job only add some, so an index names one schedule for the whole
   // job.
   std::vector<ScheduleParameters> schedules;
+  // The class of all sums of the job, in this plan and in all later ones, except for tensors that accumulate. A plan of
+  // kRankOrder has no tensor with a schedule of kSchedule. A plan of kSchedule may have both.
+  Bits bits = Bits::kSchedule;
 
   uint32_t summers() const;  // k: number of CPU summers, empty places not counted
   // Returns whether the bandwidth of every member is known. Without that the plan has no bound.

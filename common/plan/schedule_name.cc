@@ -4,10 +4,33 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/units.h"
 
 namespace gleaner::plan {
+
+Bits bits_of(const ScheduleParameters& strategy) {
+  const bool in_rank_order = strategy.algorithm == kSummersStrategy || strategy.algorithm == kGatherAlgorithm;
+  return in_rank_order ? Bits::kRankOrder : Bits::kSchedule;
+}
+
+const char* name_of(Bits bits) { return bits == Bits::kRankOrder ? "RankOrder" : "Schedule"; }
+
+std::optional<Bits> parse_bits(absl::string_view name) {
+  for (const Bits bits : {Bits::kRankOrder, Bits::kSchedule}) {
+    if (absl::EqualsIgnoreCase(name, name_of(bits))) return bits;
+  }
+  return std::nullopt;
+}
+
+std::string describe_other_bits(absl::string_view bits, double seconds, double instead_of_seconds,
+                                absl::string_view strategies) {
+  const std::string there = format_seconds(seconds), here = format_seconds(instead_of_seconds);
+  if (there == here) return absl::StrCat("class ", bits, " would take as long (", strategies, ")");
+  return absl::StrCat("class ", bits, " would take ", there, " a step instead of ", here, " (", strategies, ")");
+}
 
 std::string name_of(const ScheduleParameters& schedule) {
   if (!schedule.group_sizes.empty()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::plan {
 namespace {
@@ -49,6 +50,9 @@ absl::Status check_successor(const Plan& later, const Plan& earlier) {
   if (later.workers != earlier.workers || later.local_ranks != earlier.local_ranks) {
     return differs(later, earlier, later.workers, " workers of ", later.local_ranks, " ranks, not ", earlier.workers,
                    " of ", earlier.local_ranks);
+  }
+  if (later.bits != earlier.bits) {
+    return differs(later, earlier, "its bits are of class ", name_of(later.bits), ", not ", name_of(earlier.bits));
   }
   if (later.members.size() < earlier.members.size()) {
     return differs(later, earlier, later.members.size(), " places for members, not ", earlier.members.size());

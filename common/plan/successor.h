@@ -2,8 +2,9 @@
 //
 // A plan change may add tensors and schedules, move partitions to other owners, fill or empty places of CPU summers,
 // and change the strategy of tensors that don't accumulate: another Tensor::schedule, with a higher schedule_from. A
-// job's workers, its tensors otherwise, and their cuts into partitions never change. So the state that a member keeps
-// about a partition (step, contributions, results) stays valid when the partition moves or its strategy changes.
+// job's workers, its tensors otherwise, their cuts into partitions, and the class of its bits never change. So the
+// state that a member keeps about a partition (step, contributions, results) stays valid when the partition moves or
+// its strategy changes.
 #pragma once
 
 #include "absl/status/status.h"

@@ -91,6 +91,7 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
   message->set_epoch(plan.epoch);
   message->set_workers(plan.workers);
   message->set_local_ranks(plan.local_ranks);
+  message->set_in_rank_order(plan.bits == plan::Bits::kRankOrder);
   for (const plan::Member& member : plan.members) {
     v1::Member* encoded = message->add_members();
     encoded->set_bits_per_second(member.bits_per_second);
@@ -132,6 +133,7 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
   plan.epoch = message.epoch();
   plan.workers = message.workers();
   plan.local_ranks = message.local_ranks();
+  plan.bits = message.in_rank_order() ? plan::Bits::kRankOrder : plan::Bits::kSchedule;
   plan.members.reserve(static_cast<size_t>(message.members_size()));
   for (const v1::Member& member : message.members()) {
     plan.members.push_back({member.bits_per_second(),

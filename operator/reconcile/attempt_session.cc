@@ -35,6 +35,7 @@ coordinator::Options AttemptSession::options() const {
   if (options.summers > 0 && !resumes) options.summer_bits_per_second = known_bits_per_second(observation_, summers);
   options.partition_bytes = job_.communication.partition_bytes;
   options.reduction.schedule = schedule_of(job_);
+  options.reduction.bits = bits_of(job_);
   options.start_timeout = job_.run_policy.start_deadline;
   options.return_timeout = kReturnPatience;
   return options;

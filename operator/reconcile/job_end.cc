@@ -81,6 +81,7 @@ EndDecision JobEnd::begin_next_attempt(StatusUpdate update, const std::string& w
   status.next_summer = 0;
   status.summers = {};
   status.communication.strategy.clear();
+  status.communication.bits.clear();
   status.communication.goodput.clear();
   status.communication.efficiency.clear();
   // The success of a worker counts only for its attempt: the next one continues from a checkpoint with all workers.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/plan/model.h"
+#include "common/plan/schedule_name.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/names.h"
 
@@ -84,6 +85,10 @@ void take_traffic(uint32_t workers, double push_ratio, std::vector<api::PlanMemb
 
 void take_strategies(const coordinator::JobState& session, api::ReductionPlanSpec& spec) {
   if (!session.strategies.empty()) spec.strategy = session.summary.strategy;
+  if (session.epoch > 0) spec.bits = plan::name_of(session.summary.bits.in_force);
+  if (const std::optional<coordinator::OtherBits>& other = session.summary.bits.other) {
+    spec.other_bits = {plan::name_of(other->bits), other->strategy, other->seconds, other->instead_of_seconds};
+  }
   for (const plan::StrategyShare& share : session.strategies) {
     spec.strategies.push_back({share.strategy, share.tensors, share.bytes});
   }

@@ -33,6 +33,8 @@ const char* coordinator_name(api::Strategy wanted) {
       return "two-level";
     case api::Strategy::kRacks:
       return "racks";
+    case api::Strategy::kGather:
+      return plan::kGatherAlgorithm;
   }
   return plan::kSummersStrategy;
 }
@@ -44,10 +46,16 @@ std::optional<plan::ScheduleParameters> schedule_of(const api::TrainingJob& job)
   return coordinator::schedule_of(coordinator_name(wanted.strategy), wanted.stages, wanted.radix);
 }
 
+std::optional<plan::Bits> bits_of(const api::TrainingJob& job) {
+  if (!job.communication.bits.has_value()) return std::nullopt;
+  return *job.communication.bits == api::Bits::kRankOrder ? plan::Bits::kRankOrder : plan::Bits::kSchedule;
+}
+
 absl::Status check_strategy(const api::TrainingJob& job) {
   coordinator::Options options;
   options.workers = job.workers.replicas;
   options.reduction.schedule = schedule_of(job);
+  options.reduction.bits = bits_of(job);
   return coordinator::validate(options);
 }
 
@@ -60,6 +68,7 @@ void explain_no_summers(const api::TrainingJob& job, api::SummersStatus& summers
 }
 
 void report_strategy(const coordinator::JobState& session, StatusUpdate& update) {
+  if (session.epoch > 0) update.status.communication.bits = plan::name_of(session.summary.bits.in_force);
   if (session.strategies.empty()) return;
   const std::string& in_force = session.summary.strategy;
   std::string& known = update.status.communication.strategy;

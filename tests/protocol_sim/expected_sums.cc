@@ -58,9 +58,11 @@ absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan&
   }
   const bool is_average = scenario_->op_of(tensor, step) == ReduceOp::kAverage;
   const uint32_t divisor = is_average ? job.workers * job.local_ranks : 1;
-  const bool is_staged = schedule.has_value() && schedule->algorithm != plan::kGatherAlgorithm;
-  sum.bytes = is_staged ? sum_by_schedule(plan, planned, *schedule, contributions, divisor)
-                        : reduce(what.type, contributions, divisor);
+  // In a job of class RankOrder the strategy of a tensor must not matter.
+  const bool in_rank_order = !schedule.has_value() || plan::bits_of(*schedule) == plan::Bits::kRankOrder ||
+                             coordinator::bits_of(job.reduction) == plan::Bits::kRankOrder;
+  sum.bytes = in_rank_order ? reduce(what.type, contributions, divisor)
+                            : sum_by_schedule(plan, planned, *schedule, contributions, divisor);
   sum.schedule = schedule;
   return &sum.bytes;
 }

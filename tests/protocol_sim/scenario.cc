@@ -207,6 +207,14 @@ void draw_strategy(Scenario& scenario, Dice& dice) {
   if (job.workers > 1 && dice.chance(0.8)) draw_changes(scenario, dice);
 }
 
+// Draws the class of bits of a job whose strategy may have both. Most are of class Schedule, in which strategies
+// change.
+void draw_bits(Scenario& scenario, Dice& dice) {
+  coordinator::Options::Reduction& reduction = scenario.job.reduction;
+  if (!reduction.schedule.has_value() || reduction.schedule->algorithm != strategy::kAuto) return;
+  reduction.bits = dice.chance(0.25) ? plan::Bits::kRankOrder : plan::Bits::kSchedule;
+}
+
 }  // namespace
 
 const char* const kFaultNames[] = {"disconnect",   "cut",      "crash", "freeze",    "thaw", "flap",   "lost report",
@@ -228,12 +236,12 @@ bool Scenario::has(Fault fault) const {
 std::string Scenario::to_string() const {
   return absl::StrCat(
       "seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ",
-      job.reduction.schedule.has_value() ? plan::name_of(*job.reduction.schedule) : plan::kSummersStrategy, ", ",
-      tensors.size(), meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ",
-      job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ", window_bytes,
-      ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ", weather.duplicate_chance,
-      weather.ordered ? ", ordered" : ", reordered", single_coordinator ? ", a single coordinator" : "",
-      may_fail ? ", may fail" : "");
+      job.reduction.schedule.has_value() ? plan::name_of(*job.reduction.schedule) : plan::kSummersStrategy, ", bits ",
+      plan::name_of(coordinator::bits_of(job.reduction)), ", ", tensors.size(),
+      meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ", job.partition_bytes, " bytes, ",
+      steps, " steps, ", barrier ? "barrier" : "free", ", window ", window_bytes, ", cap ", memory_cap_bytes, ", ",
+      faults.size(), " faults, duplicates ", weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered",
+      single_coordinator ? ", a single coordinator" : "", may_fail ? ", may fail" : "");
 }
 
 Scenario draw_scenario(uint64_t seed) {
@@ -254,6 +262,8 @@ Scenario draw_scenario(uint64_t seed) {
   draw_failure(scenario, last);
   Dice strategy(seed ^ 0x57a7);
   draw_strategy(scenario, strategy);
+  Dice bits(seed ^ 0xb175);
+  draw_bits(scenario, bits);
   return scenario;
 }
 

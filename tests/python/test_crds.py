@@ -122,7 +122,8 @@ def test_defaults_inside_given_objects(api: Api) -> None:
     assert created.body["spec"]["communication"]["strategy"] == "Auto"
 
 
-SCHEDULES = ("Ring", "HalvingDoubling", "DoubleTree", "BCube", "BlueConnect", "TwoLevel", "Racks")
+OF_CLASS_SCHEDULE = ("Ring", "HalvingDoubling", "DoubleTree", "BCube", "BlueConnect", "TwoLevel", "Racks")
+SCHEDULES = (*OF_CLASS_SCHEDULE, "Gather")
 REFUSED = [
     ("metadata.name", "a" * 45, "metadata.name must have at most 44 characters"),
     ("metadata.name", "1job", "metadata.name must be a DNS label"),
@@ -176,6 +177,11 @@ REFUSED = [
         ("spec.communication", {"strategy": "BCube", "radix": radix}, "spec.communication.radix")
         for radix in (3, 8, 4096, 1, 0)
     ],
+    *[
+        ("spec.communication", {"strategy": strategy, "stages": [2, 2], "bits": "RankOrder"}, "spec.communication.bits")
+        for strategy in OF_CLASS_SCHEDULE
+    ],
+    ("spec.communication.bits", "rankorder", "spec.communication.bits"),
     ("spec.communication", {"strategy": "Colocated", "summers": {"max": 1}}, "spec.communication.summers.max"),
     ("spec.communication.transport", "rdma", "spec.communication.transport"),
     *[
@@ -247,6 +253,12 @@ TAKEN = [
         for strategy in ("Auto", "Colocated", "Summers", *(name for name in SCHEDULES if name != "Racks"))
     ],
     ("spec.communication", {"strategy": "Ring", "summers": {"max": 2}}),
+    *[
+        ("spec.communication", {"strategy": strategy, "bits": bits})
+        for strategy in ("Auto", "Colocated", "Summers", "Gather")
+        for bits in ("RankOrder", "Schedule")
+    ],
+    ("spec.communication", {"strategy": "Ring", "bits": "Schedule"}),
     *[("spec.communication", {"strategy": "BlueConnect", "stages": stages}) for stages in ([2, 2], [4], [1, 4, 1])],
     *[("spec.communication", {"strategy": strategy, "stages": [2, 2]}) for strategy in ("TwoLevel", "Racks")],
     *[("spec.communication", {"strategy": "BCube", "radix": radix}) for radix in (2, 4)],
@@ -285,6 +297,7 @@ LOCKED_FIELDS = [
     ("communication.stages", None),
     ("communication.radix", None),
     ("communication.transport", "TCP"),
+    ("communication.bits", "Schedule"),
     ("communication.partitionBytes", "64Ki"),
     ("communication.summers.min", 0),
     ("communication.summers.resources", {"limits": {"cpu": 1}}),

@@ -89,4 +89,5 @@ def test_examples_named_in_documents_exist() -> None:
     assert named["digits-k0"] == {"strategy": "Colocated"}
     assert named["digits-ring"] == {"strategy": "Ring"}
     assert named["digits-auto"]["strategy"] == "Auto"
+    assert named["digits-auto"]["bits"] == "Schedule"  # its comment promises schedules
     assert {"suspend-resume", "quota"} <= set(named)

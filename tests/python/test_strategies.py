@@ -70,17 +70,36 @@ def test_auto_mixes_strategies_in_one_job(tmp_path: Path) -> None:
     """Sums each tensor by the fastest strategy for its size, with the bits of that strategy."""
     tensors = tmp_path / "tensors.json"
     tensors.write_text(json.dumps([{"name": "large", "bytes": 1 << 20}, {"name": "small", "bytes": 4}]))
-    flags = ("--strategy", "auto", "--bandwidth", "10Gbit", "--topology", mixed_racks(tmp_path), "--log-level", "info")
+    flags = ("--strategy", "auto", "--bits", "schedule", "--bandwidth", "10Gbit")
+    flags += ("--topology", mixed_racks(tmp_path), "--log-level", "info")
     done = run(*flags, workers=8, bench=("--tensors", str(tensors)))
     assert all(line["verified"] for line in sums_of(done))
     assert "1 tensor of 1.00 MiB by " in done.stderr
     assert " B by summers" in done.stderr
 
 
+def test_auto_has_the_bits_of_summers(tmp_path: Path) -> None:
+    file = tmp_path / "summary.json"
+    flags = ("--bandwidth", "10Gbit", "--summary", str(file))
+    sums = []
+    for strategy in ("auto", "summers"):
+        lines = sums_of(run("--strategy", strategy, *flags, workers=8, bench=("--bytes", "1MiB")))
+        sums.append({line["sha256"] for line in lines})
+        summary = json.loads(file.read_text())
+        assert summary["bits"] == "RankOrder"
+        assert (summary["other_bits"] is not None) == (strategy == "auto")
+        if strategy == "auto":
+            other = summary["other_bits"]
+            assert other["bits"] == "Schedule"
+            assert 0 < other["seconds"] < other["instead_of_seconds"], "a schedule is faster without summers"
+    assert sums[0] == sums[1]
+
+
 def test_auto_changes_the_strategy_of_a_running_job(tmp_path: Path) -> None:
     """Names links so fast that all models are wrong. Another strategy takes over, with every bit as expected."""
     file = tmp_path / "summary.json"
-    command = [str(GLEANER), "run", "--workers", "4", *patient(("--strategy", "auto", "--bandwidth", "400Gbit"))]
+    flags = ("--strategy", "auto", "--bits", "Schedule", "--bandwidth", "400Gbit")
+    command = [str(GLEANER), "run", "--workers", "4", *patient(flags)]
     command += ["--log-level", "info", "--summary", str(file), "--", str(GLEANER), "bench", "push-pull"]
     command += ["--bytes", "1MiB", "--steps", "1000000", "--verify"]
     job = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment())
@@ -157,6 +176,8 @@ def test_rank_maps_follow_the_network(tmp_path: Path, strategy: str) -> None:
     summary = tmp_path / "summary.json"
     network = mixed_racks(tmp_path, 6)
     flags = ("--strategy", strategy, "--topology", network, "--summary", str(summary), "--log-level", "info")
+    if strategy == "auto":
+        flags += ("--bits", "Schedule")
     done = run(*flags, workers=6, bench=("--bytes", "8MiB"))
     lines = sums_of(done)
     assert len({line["sha256"] for line in lines}) == 1
@@ -236,6 +257,8 @@ IMPOSSIBLE = [
     (["--strategy", "two-level", "--stages", "2,2"], "strategy two-level: "),
     (["--strategy", "triangle"], "--strategy"),
     (["--strategy", "bcube", "--radix", "1"], "--radix"),
+    (["--strategy", "ring", "--bits", "RankOrder"], "choose the strategy auto, summers or gather"),
+    (["--strategy", "auto", "--bits", "rank"], "--bits"),
     (["--strategy", "auto", "--radix", "2"], "leave them out"),
     (["--strategy", "auto", "--stages", "3,2"], "leave them out"),
     (["--strategy", "summers", "--stages", "3,2"], "--stages is an option of a schedule"),

@@ -60,7 +60,8 @@ def is_power(number: int, radix: int) -> bool:
 
 def strategies(workers: int) -> list[tuple[str, ...]]:
     """Returns the flags of all strategies that serve this number of workers."""
-    found: list[tuple[str, ...]] = [("summers",), ("summers", "--summers", "2"), ("auto",)]
+    found: list[tuple[str, ...]] = [("summers",), ("summers", "--summers", "2")]
+    found += [("auto", "--bits", bits) for bits in ("RankOrder", "Schedule")]
     found += [(algorithm,) for algorithm in ALGORITHMS if algorithm not in ("racks", "bcube")]
     found += [("bcube", "--radix", str(radix)) for radix in range(2, workers + 1) if is_power(workers, radix)]
     found += [("blueconnect", "--stages", ",".join(map(str, stages))) for stages in factorizations(workers)]

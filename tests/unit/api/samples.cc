@@ -35,6 +35,7 @@ TrainingJob filled_job() {
                                     {"containers", {{{"name", "train"}, {"image", "example:1"}}}}}}}};
   job.communication = {
       .strategy = Strategy::kAuto,
+      .bits = Bits::kSchedule,
       .transport = Transport::kTcp,
       .partition_bytes = 262144,
       .summers = {.min = 1,
@@ -68,6 +69,7 @@ TrainingJob filled_job() {
   job.status.restarts = 10;
   job.status.epoch = 11;
   job.status.communication.strategy = "summers, halving-doubling";
+  job.status.communication.bits = "Schedule";
   job.status.communication.bound = "59.6 ms";
   job.status.communication.goodput = "12.3 MB/s";
   job.status.communication.efficiency = "97.2 %";
@@ -112,6 +114,8 @@ ReductionPlan filled_plan() {
   plan.spec.epoch = 3;
   plan.spec.attempt = 2;
   plan.spec.strategy = "summers, blueconnect 2,3";
+  plan.spec.bits = "RankOrder";
+  plan.spec.other_bits = {"Schedule", "ring", 0.0012, 0.0019};
   plan.spec.strategies = {{"summers", 20, 98304}, {"blueconnect 2,3", 140, 4096}};
   plan.spec.schedules = {{.algorithm = "blueconnect", .stages = {2, 3}, .radix = 7, .ranks = {8, 1}}};
   plan.spec.tensors = 160;

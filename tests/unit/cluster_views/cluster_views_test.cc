@@ -18,6 +18,7 @@ namespace {
 
 using placement::kNow;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -120,6 +121,35 @@ TEST(Status, NamesTheStrategyWithItsOptions) {
   EXPECT_THAT(text, HasSubstr("none: the strategy is BlueConnect"));
   EXPECT_THAT(top_text({}, {job}, kNow), AllOf(HasSubstr("STRATEGY"), HasSubstr("blueconnect 2,2")));
   EXPECT_EQ(top_json({}, {job}, kNow)["jobs"][0]["strategy"], "blueconnect 2,2");
+}
+
+TEST(Status, NamesTheClassOfBits) {
+  api::TrainingJob job = job_of("digits");
+  EXPECT_THAT(job_text(job, std::nullopt, {}, kNow), ContainsRegex("\nBits +-\n"));
+  job.communication.bits = api::Bits::kSchedule;
+  EXPECT_THAT(job_text(job, std::nullopt, {}, kNow), ContainsRegex("\nBits +Schedule\n"));
+  job.status.communication.bits = "RankOrder";
+  EXPECT_THAT(job_text(job, std::nullopt, {}, kNow), ContainsRegex("\nBits +RankOrder\n"));
+  EXPECT_THAT(top_text({}, {job}, kNow), AllOf(HasSubstr("BITS"), HasSubstr("RankOrder")));
+  EXPECT_EQ(top_json({}, {job}, kNow)["jobs"][0]["bits"], "RankOrder");
+}
+
+TEST(Explain, TellsWhatTheOtherClassOfBitsBuys) {
+  api::ReductionPlan plan = plan_of();
+  EXPECT_THAT(to_text(explain_job(plan).value()), Not(HasSubstr("\nBits"))) << "the plan of an older operator";
+  plan.spec.bits = "RankOrder";
+  EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("\nBits       RankOrder\n"));
+  EXPECT_EQ(to_json(explain_job(plan).value())["other_bits"], nullptr);
+  plan.spec.other_bits = {"Schedule", "ring", 0.0012, 0.0019};
+  const ExplainedJob job = explain_job(plan).value();
+  EXPECT_THAT(to_text(job), HasSubstr("\nBits       RankOrder; class Schedule would take 1.2 ms a step instead of "
+                                      "1.9 ms (ring)\n"));
+  const nlohmann::json json = to_json(job);
+  EXPECT_EQ(json["bits"], "RankOrder");
+  EXPECT_EQ(json["other_bits"]["bits"], "Schedule");
+  EXPECT_EQ(json["other_bits"]["strategy"], "ring");
+  EXPECT_EQ(json["other_bits"]["seconds"], 0.0012);
+  EXPECT_EQ(json["other_bits"]["instead_of_seconds"], 0.0019);
 }
 
 TEST(Explain, ShowsTheTensorsOfEachStrategy) {

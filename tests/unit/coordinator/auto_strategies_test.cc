@@ -16,9 +16,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-Options auto_options() {
+Options auto_options(plan::Bits bits = plan::Bits::kSchedule) {
   Options result = options(8, 0);
   result.reduction.schedule = plan::ScheduleParameters{strategy::kAuto};
+  result.reduction.bits = bits;
   result.bits_per_second = 10e9;
   result.return_timeout = absl::Seconds(5);
   return result;
@@ -28,12 +29,13 @@ Options auto_options() {
 // the model says.
 class AutoStrategiesTest : public testing::Test {
  protected:
-  AutoStrategiesTest() {
+  explicit AutoStrategiesTest(plan::Bits bits = plan::Bits::kSchedule) : fleet(auto_options(bits)) {
     fleet.start();
     for (uint32_t seat = 0; seat < 8; ++seat) fleet.declare(seat, {{"w", 16 << 10, DataType::kFloat32, 0}});
     fleet.settle();
     EXPECT_EQ(fleet.core->plan().epoch, 2u);
-    EXPECT_FALSE(tensor().schedule.has_value());
+    first_ = tensor().schedule;
+    EXPECT_FALSE(first_.has_value());
   }
 
   // Lets half a second pass, in which each worker does ten steps.
@@ -43,7 +45,7 @@ class AutoStrategiesTest : public testing::Test {
     if (measured_.epoch != epoch) measured_ = {epoch};
     measured_.steps += 10;
     measured_.bytes += 10 * (64 << 10);
-    measured_.communication_seconds += 10 * (tensor().schedule.has_value() ? 0.3e-3 : 2e-3);
+    measured_.communication_seconds += 10 * (tensor().schedule == first_ ? 2e-3 : 0.3e-3);
     for (uint32_t seat = 0; seat < 8; ++seat) {
       if (fleet.members[seat].stream == 0) continue;
       fleet.core->on_report(fleet.members[seat].stream, {steps_, 0, 0, {measured_}}, fleet.now, fleet.actions);
@@ -87,7 +89,8 @@ class AutoStrategiesTest : public testing::Test {
     return epoch;
   }
 
-  Fleet fleet{auto_options()};
+  Fleet fleet;
+  std::optional<uint32_t> first_;  // the schedule of the first plan that has the tensor
   uint64_t steps_ = 0;
   int asked_ = 0;
   control::Measured measured_;
@@ -114,6 +117,29 @@ TEST_F(AutoStrategiesTest, MeasuredStepsChangeTheStrategy) {
   EXPECT_THAT(fleet.notes, Contains(describe(change)));
   EXPECT_THAT(describe(change), HasSubstr("epoch 3 changes the strategy of 1 tensor of 64.00 KiB from "));
   EXPECT_EQ(fleet.core->planning().changes().strategies, 1u);
+}
+
+class AutoInRankOrderTest : public AutoStrategiesTest {
+ protected:
+  AutoInRankOrderTest() : AutoStrategiesTest(plan::Bits::kRankOrder) {}
+};
+
+TEST_F(AutoInRankOrderTest, NoMeasurementChangesABit) {
+  run(absl::Seconds(20));
+  const plan::Plan& plan = fleet.core->plan();
+  EXPECT_EQ(plan.bits, plan::Bits::kRankOrder);
+  EXPECT_EQ(plan::validate(plan), absl::OkStatus()) << "no tensor has a schedule of the other class";
+  const Summary summary = fleet.core->summary();
+  EXPECT_EQ(summary.bits.in_force, plan::Bits::kRankOrder);
+  ASSERT_THAT(summary.candidates, SizeIs(1));
+  std::vector<std::string> candidates;
+  for (const CandidateTimes::Candidate& each : summary.candidates[0].candidates) {
+    EXPECT_EQ(each.bits, plan::bits_of({each.strategy}));
+    if (each.bits == plan::Bits::kSchedule) candidates.push_back(each.strategy);
+  }
+  EXPECT_THAT(candidates, Contains("ring")) << "the summary tells about the other class";
+  ASSERT_TRUE(summary.bits.other.has_value());
+  EXPECT_EQ(summary.bits.other->bits, plan::Bits::kSchedule);
 }
 
 TEST_F(AutoStrategiesTest, TheSummaryExplainsTheCandidates) {

@@ -93,6 +93,68 @@ TEST(Strategy, AutoGoesBySize) {
   EXPECT_THAT((*next)->strategies, HasSubstr("1 tensor of 4 B by gather; 1 tensor of 4.00 MiB by summers"));
 }
 
+TEST(Strategy, AutoStaysInRankOrderByDefault) {
+  Options options = with_schedule(8, {strategy::kAuto});
+  options.bits_per_second = 10e9;
+  Roster roster(options);
+  seat_all(roster, options);
+  Planner planner(&options, &roster);
+  const auto first = planner.make_first(1);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->bits, plan::Bits::kRankOrder);
+  planner.add_tensors({{"small", 1}, {"medium", 64 << 10}, {"large", 16 << 20}});
+  const auto next = planner.make_next(*first, 2, false, absl::ZeroDuration());
+  ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
+  EXPECT_EQ(plan::validate((*next)->plan), absl::OkStatus());
+  EXPECT_EQ((*next)->plan.bits, plan::Bits::kRankOrder);
+}
+
+TEST(Strategy, ACoordinatorThatTakesUpAJobKeepsItsBits) {
+  Options options = with_schedule(8, {strategy::kAuto});
+  options.bits_per_second = 10e9;
+  Roster roster(options);
+  seat_all(roster, options);
+  Planner planner(&options, &roster);
+  plan::Plan in_force = *planner.make_first(1);
+  in_force.bits = plan::Bits::kSchedule;  // the earlier coordinator had other options
+  planner.add_tensors({{"medium", 64 << 10}});
+  const auto next = planner.make_next(in_force, 2, false, absl::ZeroDuration());
+  ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
+  EXPECT_EQ((*next)->plan.bits, plan::Bits::kSchedule);
+  EXPECT_TRUE((*next)->plan.tensors[0].schedule.has_value());
+}
+
+TEST(Strategy, BitsFollowFromTheStrategyUnlessTheyAreGiven) {
+  const auto bits = [](const char* algorithm, std::optional<plan::Bits> given = std::nullopt) {
+    Options options = with_schedule(4, {algorithm});
+    if (options.reduction.schedule->algorithm == plan::kSummersStrategy) options.reduction.schedule.reset();
+    options.reduction.bits = given;
+    return bits_of(options.reduction);
+  };
+  EXPECT_EQ(bits(strategy::kAuto), plan::Bits::kRankOrder);
+  EXPECT_EQ(bits(plan::kSummersStrategy), plan::Bits::kRankOrder);
+  EXPECT_EQ(bits(plan::kGatherAlgorithm), plan::Bits::kRankOrder);
+  EXPECT_EQ(bits("ring"), plan::Bits::kSchedule);
+  EXPECT_EQ(bits(strategy::kAuto, plan::Bits::kSchedule), plan::Bits::kSchedule);
+  EXPECT_EQ(bits(plan::kSummersStrategy, plan::Bits::kSchedule), plan::Bits::kSchedule);
+}
+
+TEST(Strategy, AScheduleHasNoBitsOfRankOrder) {
+  Options options = with_schedule(4, {"ring"});
+  options.reduction.bits = plan::Bits::kRankOrder;
+  EXPECT_THAT(refusal(options),
+              HasSubstr("ring sums in an order of its own; choose the strategy auto, summers or gather"));
+  options.reduction.bits = plan::Bits::kSchedule;
+  EXPECT_EQ(refusal(options), "");
+  for (const plan::Bits bits : {plan::Bits::kRankOrder, plan::Bits::kSchedule}) {
+    options.reduction.bits = bits;
+    options.reduction.schedule.reset();
+    EXPECT_EQ(refusal(options), "");
+    options.reduction.schedule = {strategy::kAuto};
+    EXPECT_EQ(refusal(options), "");
+  }
+}
+
 TEST(Strategy, SharesCountTheTensorsThatDoNotAccumulate) {
   plan::Plan plan;
   plan.schedules = {{"ring"}, {"blueconnect", {2, 2}}};

@@ -56,6 +56,20 @@ TEST(Summary, TheTableShowsStepsOnlyIfThereWereAny) {
   EXPECT_THAT(to_table(summary), AllOf(HasSubstr("faster than --bandwidth says"), Not(HasSubstr("%"))));
 }
 
+TEST(Summary, NamesTheClassOfBits) {
+  Summary summary;
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary))["other_bits"], nullptr);
+  EXPECT_THAT(to_table(summary), testing::ContainsRegex("bits +RankOrder\n"));
+  summary.bits.other = {plan::Bits::kSchedule, 0.0012, 0.0019, "ring"};
+  const auto json = nlohmann::json::parse(to_json(summary));
+  EXPECT_EQ(json["bits"], "RankOrder");
+  EXPECT_EQ(json["other_bits"]["bits"], "Schedule");
+  EXPECT_EQ(json["other_bits"]["seconds"], 0.0012);
+  EXPECT_EQ(json["other_bits"]["instead_of_seconds"], 0.0019);
+  EXPECT_EQ(json["other_bits"]["strategy"], "ring");
+  EXPECT_THAT(to_table(summary), HasSubstr("RankOrder; " + describe(*summary.bits.other)));
+}
+
 TEST(Summary, HasTheLastMinuteAndEachEpoch) {
   Summary summary;
   summary.whole.basis = Basis::kUnknownBandwidth;

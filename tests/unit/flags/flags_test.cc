@@ -176,6 +176,17 @@ TEST_F(Flags, AProgramWithoutCommandsPrintsItsCompletion) {
                                                             HasSubstr("--color"), HasSubstr("red green")));
 }
 
+TEST_F(Flags, AWordMayBeInLettersOfAnyCase) {
+  Program app("one-thing", "One thing", "");
+  std::string value;
+  app.add_text("--color", value, "Which").one_of_any_case({"DarkRed", "Green"});
+  const char* arguments[] = {"one-thing", "--color", "darkred"};
+  EXPECT_EQ(app.parse(3, arguments), std::nullopt);
+  EXPECT_EQ(value, "DarkRed");
+  EXPECT_THAT(app.outline().flags,
+              testing::Contains(testing::Field(&FlagOutline::words, testing::ElementsAre("DarkRed", "Green"))));
+}
+
 TEST(Nearest, CountsLettersAndAbbreviations) {
   const std::vector<std::string> known = {"--summers", "--workers", "--start-timeout"};
   EXPECT_EQ(nearest("--sumers", known), "--summers");

@@ -6,6 +6,8 @@
 #include <functional>
 #include <limits>
 
+#include "common/plan/schedule_name.h"
+
 namespace gleaner::plan {
 namespace {
 
@@ -63,6 +65,29 @@ TEST(Plan, PlacesOfSummersMayBeEmpty) {
   EXPECT_EQ(plan.summers(), 1u);
 }
 
+TEST(Plan, InRankOrderMayGather) {
+  Plan plan = good();
+  plan.bits = Bits::kRankOrder;
+  EXPECT_EQ(validate(plan), absl::OkStatus()) << "owners sum in rank order";
+  plan.schedules = {{kGatherAlgorithm}};
+  plan.tensors[0].schedule = 0;
+  EXPECT_EQ(validate(plan), absl::OkStatus());
+}
+
+TEST(Bits, AreThoseOfTheStrategy) {
+  EXPECT_EQ(bits_of({kSummersStrategy}), Bits::kRankOrder);
+  EXPECT_EQ(bits_of({kGatherAlgorithm}), Bits::kRankOrder);
+  EXPECT_EQ(bits_of({"ring"}), Bits::kSchedule);
+  EXPECT_EQ(bits_of({"blueconnect", {2, 2}}), Bits::kSchedule);
+}
+
+TEST(Bits, NamesAreReadInLettersOfAnyCase) {
+  EXPECT_EQ(parse_bits("RankOrder"), Bits::kRankOrder);
+  EXPECT_EQ(parse_bits("schedule"), Bits::kSchedule);
+  EXPECT_EQ(parse_bits("rank order"), std::nullopt);
+  for (const Bits bits : {Bits::kRankOrder, Bits::kSchedule}) EXPECT_EQ(parse_bits(name_of(bits)), bits);
+}
+
 struct Broken {
   const char* rule;
   const char* message;
@@ -102,6 +127,12 @@ INSTANTIATE_TEST_SUITE_P(
          [](Plan& p) {
            p.tensors[0].accumulates = true;
            p.tensors[0].schedule_from = 5;
+         }},
+        {"ScheduleInAPlanInRankOrder", "'w' is summed by ring, whose bits are of class Schedule",
+         [](Plan& p) {
+           p.bits = Bits::kRankOrder;
+           p.schedules = {{"ring"}};
+           p.tensors[0].schedule = 0;
          }},
         {"RankTwice", "rank 1 of 2 workers", [](Plan& p) { p.schedules = {{"ring", {}, 0, {1, 1}}}; }},
         {"RankMissing", "ranks for 1 workers of 2", [](Plan& p) { p.schedules = {{"ring", {}, 0, {1}}}; }},

@@ -67,6 +67,12 @@ TEST(Successor, KeepsSchedulesAndNumbersOfStrategies) {
               testing::HasSubstr("it may only add some"));
 }
 
+TEST(Successor, KeepsTheClassOfBits) {
+  const Plan later = next([](Plan& p) { p.bits = Bits::kRankOrder; });
+  EXPECT_THAT(std::string(check_successor(later, first()).message()),
+              testing::HasSubstr("its bits are of class RankOrder, not Schedule"));
+}
+
 TEST(Successor, MayAddMoveAndReplace) {
   EXPECT_TRUE(check_successor(next([](Plan&) {}), first()).ok());
   EXPECT_TRUE(check_successor(next([](Plan& p) {

@@ -53,6 +53,17 @@ TEST(PlanCodec, NamesAreUtf8WithoutControlCharacters) {
   }
 }
 
+TEST(PlanCodec, KeepsTheClassOfBits) {
+  plan::Plan plan = sample();
+  plan.bits = plan::Bits::kRankOrder;
+  for (plan::Tensor& tensor : plan.tensors) tensor.schedule.reset();
+  v1::Plan message;
+  encode(plan, &message);
+  const absl::StatusOr<plan::Plan> decoded = decode(message);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->bits, plan::Bits::kRankOrder);
+}
+
 TEST(PlanCodec, RoundTrip) {
   std::string bytes;
   ASSERT_TRUE(encoded().SerializeToString(&bytes));

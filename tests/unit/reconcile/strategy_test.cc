@@ -48,12 +48,12 @@ std::string algorithm_of(api::Strategy strategy) {
 TEST(JobStrategy, NamesAreThoseOfTheCoordinator) {
   using enum api::Strategy;
   std::vector<std::string> names;
-  for (const api::Strategy strategy :
-       {kAuto, kColocated, kSummers, kRing, kHalvingDoubling, kDoubleTree, kBCube, kBlueConnect, kTwoLevel, kRacks}) {
+  for (const api::Strategy strategy : {kAuto, kColocated, kSummers, kRing, kHalvingDoubling, kDoubleTree, kBCube,
+                                       kBlueConnect, kTwoLevel, kRacks, kGather}) {
     names.push_back(algorithm_of(strategy));
   }
   EXPECT_THAT(names, ElementsAre("auto", "none", "none", "ring", "halving-doubling", "double-tree", "bcube",
-                                 "blueconnect", "two-level", "racks"));
+                                 "blueconnect", "two-level", "racks", "gather"));
 }
 
 TEST(JobStrategy, SessionGetsTheScheduleWithItsOptions) {
@@ -66,6 +66,43 @@ TEST(JobStrategy, SessionGetsTheScheduleWithItsOptions) {
   const plan::ScheduleParameters wanted{"blueconnect", {3, 2, 2}, 0, {}};
   EXPECT_EQ(world.wanted_session->reduction.schedule, wanted);
   EXPECT_TRUE(coordinator::validate(*world.wanted_session).ok());
+}
+
+TEST(JobStrategy, SessionGetsTheBits) {
+  World world = job_with(api::Strategy::kAuto);
+  EXPECT_EQ(bits_of(world.job), std::nullopt);
+  world.job.communication.bits = api::Bits::kRankOrder;
+  EXPECT_EQ(bits_of(world.job), plan::Bits::kRankOrder);
+  world.job.communication.bits = api::Bits::kSchedule;
+  world.settle();
+  world.run_workers();
+  world.settle();
+  ASSERT_TRUE(world.wanted_session.has_value());
+  EXPECT_EQ(world.wanted_session->reduction.bits, plan::Bits::kSchedule);
+}
+
+TEST(JobStrategy, BitsThatTheStrategyLacksFailTheJob) {
+  World world = job_with(api::Strategy::kRing);
+  world.job.communication.bits = api::Bits::kRankOrder;
+  world.settle();
+  ASSERT_TRUE(world.holds("Failed"));
+  EXPECT_EQ(world.condition("Failed")->reason, "InvalidStrategy");
+  EXPECT_THAT(world.condition("Failed")->message, HasSubstr("or the bits Schedule"));
+}
+
+TEST(JobStrategy, BitsAreInTheStatusAndThePlanObject) {
+  World world = running(api::Strategy::kAuto);
+  world.session = session_with({{"summers", 1, 64}}, "summers");
+  world.session->summary.bits.in_force = plan::Bits::kRankOrder;
+  world.session->summary.bits.other = {plan::Bits::kSchedule, 0.0012, 0.0019, "ring"};
+  world.look();
+  EXPECT_EQ(world.job.status.communication.bits, "RankOrder");
+  EXPECT_EQ(world.plan->spec.bits, "RankOrder");
+  EXPECT_EQ(world.plan->spec.other_bits, (api::PlanOtherBits{"Schedule", "ring", 0.0012, 0.0019}));
+  world.exit("digits-worker-0", 137);
+  world.now += absl::Minutes(1);
+  world.look();
+  EXPECT_EQ(world.job.status.communication.bits, "") << "the next attempt has no plan yet";
 }
 
 TEST(JobStrategy, ImpossibleScheduleFailsTheJobBeforeItHasPods) {
