@@ -85,6 +85,7 @@ class CoordinatedJob : public launcher::Job {
     if (culprit->member >= options_.workers) return ranks + culprit->member - options_.workers;
     return size_t{culprit->member} * options_.local_ranks + culprit->local_rank;
   }
+  bool is_undecided() const override { return server_.is_undecided(); }
   bool worker_ended(size_t index, const launcher::Exit& exit, const std::string& how) override {
     const auto worker = static_cast<uint32_t>(index / options_.local_ranks);
     const auto local_rank = static_cast<uint32_t>(index % options_.local_ranks);

@@ -13,6 +13,7 @@ std::optional<uint32_t> Core::seat_of_sender(StreamId stream, absl::Duration now
   const std::optional<uint32_t> seat = parts_.roster.seat_of(stream);
   if (!seat.has_value() || parts_.outcome.has_ended()) return std::nullopt;
   parts_.roster[*seat].last_heard = now;
+  parts_.outcome.on_heard(*seat);
   return seat;
 }
 
@@ -200,6 +201,8 @@ void Core::on_disconnected(StreamId stream, const absl::Status& why, Actions& ac
   if (parts_.reattachment.wants_to_leave(*seat)) return lifecycle_.leave(*seat, now, actions);
   if (absl::IsUnavailable(why) && lifecycle_.wait_for_return(*seat, why.message(), now, actions)) return;
   lifecycle_.lose({*seat, std::string(why.message())}, now, actions);
+  // The next round of an elastic job does not wait for a member without a stream.
+  if (parts_.outcome.has_suspects()) parts_.roster.vacate(*seat, Seat::State::kAway, now);
 }
 
 void Core::on_tick(absl::Duration now, Actions& actions) { time_limits_.on_tick(now, actions); }

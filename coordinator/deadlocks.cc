@@ -4,15 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/suspects.h"
 
 namespace gleaner::coordinator {
-namespace {
-
-// Ranks send a heartbeat every second, so a rank that was silent for longer than this may have stopped.
-constexpr absl::Duration kSilent = absl::Seconds(2);
-
-}  // namespace
-
 std::optional<Failure> DeadlockDetector::check_declarations(absl::Duration now, Actions& actions) {
   const std::optional<absl::Duration> since = declarations_.oldest_pending();
   if (!since.has_value()) return std::nullopt;

@@ -42,6 +42,7 @@ JobState Job::state() const {
   state.schedules = plan.schedules;
   state.outcome = rounds_.outcome();
   state.any_rank_joined = rounds_.any_rank_joined();
+  state.is_undecided = core.outcome().is_undecided();
   if (state.phase == Phase::kRunning) state.stall = core.steps().deadlocks().stall();
   const std::vector<uint64_t> owned = plan::owned_bytes(plan);
   for (uint32_t seat = 0; seat < roster.size(); seat += roster.is_summer(seat) ? 1 : local_ranks) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/suspects.h"
 
 namespace gleaner::coordinator {
 
@@ -13,7 +14,7 @@ absl::Status has_ended(const absl::Status& outcome) {
 }
 
 bool Outcome::is_exit_awaited(uint32_t seat) const {
-  if (exit_timeout_ <= absl::ZeroDuration() || roster_.is_summer(seat)) return false;
+  if (options_.exit_timeout <= absl::ZeroDuration() || roster_.is_summer(seat)) return false;
   return !exits_.contains(seat);
 }
 
@@ -43,21 +44,32 @@ bool Outcome::end_by_pending_failure() {
 
 bool Outcome::fail(const Failure& failure, absl::Duration now) {
   if (has_ended()) return false;
-  if (pending_.has_value()) return !failure.is_loss && end_by_pending_failure();  // the loss that came first
-  const bool is_explained_by_exit =
-      failure.culprit.has_value() && (failure.is_loss || left_cleanly_.contains(*failure.culprit));
-  if (is_explained_by_exit && is_exit_awaited(*failure.culprit)) {
-    pending_ = {failure.status, *failure.culprit, now};
-    return false;
+  const bool is_suspect_lost = failure.is_loss && failure.culprit.has_value() && is_suspect(*failure.culprit);
+  if (pending_.has_value() && !is_suspect_lost) {
+    return !failure.is_loss && end_by_pending_failure();  // the loss that came first
   }
-  return end(failure.status, failure.culprit, failure.is_loss);
+  const bool is_missing = failure.culprit.has_value() && (failure.is_loss || left_cleanly_.contains(*failure.culprit));
+  if (!is_missing) return end(failure.status, failure.culprit, failure.is_loss);
+  Pending pending{failure.status, *failure.culprit, now, false,
+                  find_suspects(options_, roster_, *failure.culprit, now)};
+  if (pending.suspects.empty() && !is_exit_awaited(pending.seat)) {
+    return end(failure.status, failure.culprit, failure.is_loss);
+  }
+  pending_ = std::move(pending);
+  return false;
 }
 
 bool Outcome::succeed() { return !has_failed() && end(absl::OkStatus(), std::nullopt, false); }
 
 bool Outcome::on_tick(absl::Duration now) {
-  if (!pending_.has_value() || now - pending_->since < exit_timeout_) return false;
-  return end_by_pending_failure();
+  if (!pending_.has_value()) return false;
+  const absl::Duration limit = has_suspects() ? options_.deadline + options_.return_timeout : options_.exit_timeout;
+  return (is_settled() || now - pending_->since >= limit) && end_by_pending_failure();
+}
+
+// Returns whether the pending failure is final, because all is known about it.
+bool Outcome::is_settled() const {
+  return pending_.has_value() && pending_->explained && pending_->suspects.empty() && !is_leaver_undecided();
 }
 
 bool Outcome::check_exits_before_start() {
@@ -81,8 +93,8 @@ bool Outcome::on_exited(uint32_t seat, const RankExit& exit, bool has_job_begun,
   }
   if (left_cleanly_.contains(seat) && !exit.well) {
     // Ranks that have failed since may have failed because this rank was missing.
-    return end_by_exit(absl::StrCat(roster_.located(seat), " left the job, and its process ", exit.message, steps),
-                       seat);
+    hold(absl::StrCat(roster_.located(seat), " left the job, and its process ", exit.message, steps), seat, now);
+    return pending_->suspects.empty() && end_by_pending_failure();
   }
   if (pending_.has_value() && pending_->seat == seat) {
     const std::string known = absl::StrCat(pending_->status.message(), "; its process ", exit.message);
@@ -91,15 +103,22 @@ bool Outcome::on_exited(uint32_t seat, const RankExit& exit, bool has_job_begun,
   } else if (roster_[seat].state != Seat::State::kLeft && may_replace_pending_failure(seat)) {
     const std::string loss = absl::StrCat(roster_.located(seat), " is lost: its process ", exit.message,
                                           exit.well ? " without leaving the job" : "", steps);
-    pending_ = {absl::UnavailableError(loss), seat, pending_.has_value() ? pending_->since : now, true};
+    hold(loss, seat, now);
   }
-  return pending_.has_value() && pending_->explained && !is_leaver_undecided() && end_by_pending_failure();
+  return is_settled() && end_by_pending_failure();
+}
+
+// Makes the exit of the rank in this seat the pending failure.
+void Outcome::hold(std::string message, uint32_t seat, absl::Duration now) {
+  std::set<uint32_t> suspects = find_suspects(options_, roster_, seat, now);
+  const absl::Duration since = pending_.has_value() ? pending_->since : now;
+  pending_ = {absl::UnavailableError(std::move(message)), seat, since, true, std::move(suspects)};
 }
 
 // Returns whether the exit of the rank in this seat can be the cause of the failure. After the loss of a rank, exits of
-// other workers' ranks are consequences of the loss.
+// other workers' ranks are consequences of the loss, except those of its suspects.
 bool Outcome::may_replace_pending_failure(uint32_t seat) const {
-  if (!pending_.has_value()) return true;
+  if (!pending_.has_value() || is_suspect(seat)) return true;
   return !pending_->explained && roster_.member_of(pending_->seat) == roster_.member_of(seat);
 }
 

@@ -7,8 +7,13 @@
 // exited with an error; then that rank is the cause. The exit of a rank that had not
 // left is a loss, too. It is final at once unless a rank that left cleanly still runs.
 //
-// Without a launcher (exit_timeout 0) a failure is final immediately. The first final outcome stays. Functions that
-// return bool return whether the job has ended with this call. Pure; belongs to a Core.
+// A loss is also kept as the pending failure while it has suspects (suspects.h). A suspect that sends a message is none
+// any more. A suspect that is lost itself replaces the pending failure. Every suspect has done either of the two
+// after the deadline, or, if it may return, return_timeout later. Otherwise the pending failure is final after that
+// time.
+//
+// Without a launcher (exit_timeout 0) a failure without suspects is final immediately. The first final outcome stays.
+// Functions that return bool return whether the job has ended with this call. Pure; belongs to a Core.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coordinator/findings.h"
+#include "coordinator/options.h"
 #include "coordinator/roster.h"
 
 namespace gleaner::coordinator {
@@ -37,14 +43,18 @@ struct RankExit {
 
 class Outcome {
  public:
-  // `roster` must outlive this object. `exit_timeout`: see Options.
-  Outcome(absl::Duration exit_timeout, const Roster* roster) : exit_timeout_(exit_timeout), roster_(*roster) {}
+  // The pointers must outlive this object.
+  Outcome(const Options* options, const Roster* roster) : options_(*options), roster_(*roster) {}
 
   // None while the job goes on; OK once every rank has left cleanly.
   const std::optional<absl::Status>& status() const { return status_; }
   bool has_ended() const { return status_.has_value(); }
   // Returns whether the job has failed, or fails once the pending failure is final.
   bool has_failed() const { return has_ended() || pending_.has_value(); }
+  // Returns whether the job fails once the pending failure is final, so its cause is still open.
+  bool is_undecided() const { return pending_.has_value(); }
+  // Returns whether the pending failure has suspects.
+  bool has_suspects() const { return pending_.has_value() && !pending_->suspects.empty(); }
   // Requires has_failed().
   const absl::Status& why_failed() const { return has_ended() ? *status_ : pending_->status; }
   std::optional<uint32_t> culprit() const { return culprit_; }
@@ -54,6 +64,10 @@ class Outcome {
   bool fail(const Failure& failure, absl::Duration now);
   // Ends the job with OK, unless it has failed.
   bool succeed();
+  // Records that the member in this seat has sent a message: it is no suspect.
+  void on_heard(uint32_t seat) {
+    if (has_suspects()) pending_->suspects.erase(seat);
+  }
   // Makes a pending failure final once it is due.
   bool on_tick(absl::Duration now);
 
@@ -75,15 +89,19 @@ class Outcome {
     uint32_t seat = 0;
     absl::Duration since;
     bool explained = false;  // `status` includes how the process ended
+    std::set<uint32_t> suspects;
   };
   bool is_exit_awaited(uint32_t seat) const;
   bool is_leaver_undecided() const;
   bool may_replace_pending_failure(uint32_t seat) const;
+  bool is_suspect(uint32_t seat) const { return has_suspects() && pending_->suspects.contains(seat); }
+  bool is_settled() const;
   bool end(absl::Status status, std::optional<uint32_t> culprit, bool is_loss);
   bool end_by_exit(const std::string& message, uint32_t seat);
+  void hold(std::string message, uint32_t seat, absl::Duration now);
   bool end_by_pending_failure();
 
-  const absl::Duration exit_timeout_;
+  const Options& options_;
   const Roster& roster_;
   std::optional<absl::Status> status_;
   std::optional<uint32_t> culprit_;

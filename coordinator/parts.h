@@ -40,7 +40,7 @@ struct Parts {
         planning(&options, &roster, origin.epoch),
         reattachment(&options, &roster),
         admission(&options, std::move(origin), &roster, &planning, &reattachment),
-        outcome(options.exit_timeout, &roster),
+        outcome(&options, &roster),
         departures(&options, &roster, &outcome, &steps.efficiency()),
         liveness(&options, &roster, now),
         start_timeout(&options, &roster, admission.may_resume(), now) {}

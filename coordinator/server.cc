@@ -54,6 +54,11 @@ std::optional<Server::Culprit> Server::culprit() const {
   return Culprit{culprit.role == Role::kSummer ? options_.workers + culprit.index : culprit.index, culprit.local_rank};
 }
 
+bool Server::is_undecided() const {
+  const std::optional<JobState> state = jobs_->state(options_.job);
+  return state.has_value() && state->is_undecided;
+}
+
 Summary Server::summary() const { return jobs_->state(options_.job)->summary; }
 
 void Server::worker_ended(uint32_t index, const absl::Status& how) {

@@ -46,6 +46,8 @@ class Server final {
   };
   // Returns the culprit, if one is known.
   std::optional<Culprit> culprit() const;
+  // Returns whether the job fails, and the cause is still open: Outcome::is_undecided().
+  bool is_undecided() const;
   Summary summary() const;
   // Reports that the process of this worker of an elastic job has ended with an error, so that the job does not wait
   // for it.

@@ -71,6 +71,7 @@ struct JobState {
   };
   bool any_rank_joined = false;    // whether any rank has ever joined
   std::optional<Culprit> culprit;  // the member that made the job fail, if one is known
+  bool is_undecided = false;       // the job fails, and which member is the cause is still open (outcome.h)
   std::string stall;  // names a rank that has not begun a push_pull that others wait for (stalls.h); empty: none
 };
 

@@ -26,7 +26,8 @@ constexpr absl::Duration kDrain = absl::Milliseconds(500);
 // The time in which workers that learn of a failure from the coordinator may report it and exit, before SIGTERM.
 constexpr absl::Duration kLastWords = absl::Seconds(1);
 // The longest time, after the first sign of a failure, in which the job finds out which process is the cause, and that
-// process exits with its own message and status. Then the other processes are terminated.
+// process exits with its own message and status. Then the other processes are terminated, or, if the job is still
+// undecided, once it has decided.
 constexpr absl::Duration kSettle = absl::Seconds(3);
 
 }  // namespace
@@ -241,7 +242,8 @@ void Launcher::start_again(size_t index) {
 // Returns whether the launcher can end the other processes without hiding which process caused the failure.
 bool Launcher::blame_is_settled() const {
   const absl::Duration waited = now() - *first_failure_at_;
-  if (waited >= kSettle || is_output_closed()) return true;
+  if (is_output_closed()) return true;
+  if (waited >= kSettle) return !job_->is_undecided();
   const std::optional<size_t> culprit = job_->culprit();
   if (culprit.has_value()) return children_[*culprit].ended_at.has_value();
   return !failures_.empty() && job_->outcome().has_value();

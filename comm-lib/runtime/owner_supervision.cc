@@ -7,6 +7,13 @@
 #include "absl/strings/str_join.h"
 
 namespace gleaner::runtime {
+namespace {
+
+// The time beyond the deadline for which the coordinator may wait until it knows which worker is the cause: for the
+// exit of a process (exit_timeout), and for messages and ticks.
+constexpr absl::Duration kVerdict = absl::Seconds(5);
+
+}  // namespace
 
 OwnerSupervision::OwnerSupervision(const Env& env, const Options& options, MemberConnections* connections,
                                    Exchanges* exchanges, NetworkListener* listener)
@@ -15,7 +22,9 @@ OwnerSupervision::OwnerSupervision(const Env& env, const Options& options, Membe
       exchanges_(exchanges),
       listener_(listener),
       supervisor_({.deadline = options.deadline, .plan_timeout = options.plan_timeout}),
-      reports_({.deadline = options.deadline, .plan_timeout = options.plan_timeout}),
+      reports_({.deadline = options.deadline,
+                .plan_timeout = options.plan_timeout,
+                .verdict_timeout = options.deadline + kVerdict}),
       hold_limit_(options.deadline, options.plan_timeout) {}
 
 void OwnerSupervision::follow(const std::shared_ptr<const plan::Plan>& plan) {
@@ -57,7 +66,6 @@ absl::Status OwnerSupervision::tick() {
   const std::vector<uint32_t> due = supervisor_.all_settled() ? std::vector<uint32_t>() : exchanges_->waiting_for();
   supervisor_.tick(now(), due, actions_);
   carry_out();
-  if (stopped_) return absl::OkStatus();
   if (absl::Status held = hold_limit_.tick(exchanges_->held_tensor(), now()); !held.ok()) return held;
   return report_losses(due);
 }
@@ -82,11 +90,10 @@ void OwnerSupervision::carry_out() {
   }
   for (const supervision::Loss& loss : std::exchange(actions_.losses, {})) {
     if (loss.ends_job) {
-      listener_->on_lost(loss.member, true, loss.why);
+      reports_.add_worker(loss.member, loss.why, now());
     } else {
       reports_.add(loss.member, loss.since, loss.why, now());
     }
-    if (stopped_) return;
   }
   actions_.clear();
 }
@@ -98,7 +105,11 @@ absl::Status OwnerSupervision::report_losses(const std::vector<uint32_t>& due) {
     listener_->on_lost(report.member, false, report.why);
   report_actions_.warnings.clear();
   report_actions_.reports.clear();
-  return std::exchange(report_actions_.failure, absl::OkStatus());
+  absl::Status failure = std::exchange(report_actions_.failure, absl::OkStatus());
+  const std::optional<uint32_t> lost_worker = std::exchange(report_actions_.lost_worker, std::nullopt);
+  if (!lost_worker.has_value()) return failure;
+  listener_->on_lost(*lost_worker, true, failure);
+  return absl::OkStatus();
 }
 
 std::string OwnerSupervision::describe_missing() const {

@@ -2,7 +2,9 @@
 // comm-lib/supervision decides when to connect, when a member is lost, and when to report it; OwnerSupervision carries
 // the decisions out on the connections, the exchanges and the listener. Belongs to one thread.
 //
-// A lost CPU summer is reported until a plan without that summer is in force. The loss of another worker ends the job.
+// A lost CPU summer is reported until a plan without that summer is in force. The loss of another worker is reported
+// until the coordinator ends the job; without a coordinator, or without its answer, it ends the session
+// (supervision/reports.h).
 #pragma once
 
 #include <cstdint>
@@ -27,8 +29,8 @@ namespace gleaner::runtime {
 class NetworkListener {
  public:
   virtual ~NetworkListener() = default;
-  // A member's summer is lost. The call is repeated while the loss lasts. `ends_job`: no other member can take over the
-  // summer's partitions, so the listener also fails the pipeline.
+  // A member is lost. The call is repeated while the loss lasts. `ends_job`: the member is a worker, and no coordinator
+  // decides on its loss, so the listener also fails the pipeline.
   virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
   // An owner follows the plan of `epoch`, which is later than the plan in force here. `by_rank`: the owner is a
   // worker's colocated summer. Called at most once for each epoch and value of `by_rank`.

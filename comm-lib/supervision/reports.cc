@@ -11,6 +11,10 @@ void Reports::add(uint32_t member, absl::Duration since, const absl::Status& why
   open_.insert_or_assign(member, OpenReport{since, now, now, why});
 }
 
+void Reports::add_worker(uint32_t member, const absl::Status& why, absl::Duration now) {
+  open_.insert_or_assign(member, OpenReport{now, now, now, why, true});
+}
+
 void Reports::on_plan(const plan::Plan& plan) {
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
     const uint32_t since = plan.members[member].is_here() ? plan.members[member].since : 0;
@@ -54,9 +58,23 @@ absl::Status Reports::failure_of(uint32_t member, const OpenReport& open, absl::
   return absl::OkStatus();
 }
 
+void Reports::fail_without_verdict(uint32_t member, const OpenReport& open, absl::Duration now,
+                                   ReportActions& actions) const {
+  const bool has_coordinator = gone_.ok() && !away_since_.has_value();
+  if (has_coordinator && now - open.since < options_.verdict_timeout) return;
+  actions.lost_worker = member;
+  actions.failure =
+      has_coordinator
+          ? absl::UnavailableError(absl::StrCat(open.why.message(), "; the coordinator has not answered within ",
+                                                absl::FormatDuration(options_.verdict_timeout)))
+          : open.why;
+}
+
 void Reports::tick(absl::Duration now, const std::vector<uint32_t>& sums, ReportActions& actions) {
   for (auto& [member, open] : open_) {
-    if (now >= open.warn_at) {
+    if (open.is_of_worker) {
+      if (actions.failure.ok()) fail_without_verdict(member, open, now, actions);
+    } else if (now >= open.warn_at) {
       open.warn_at = now + options_.warn_every;
       actions.warnings.push_back(absl::StrCat(
           names_[member], ": ", open.why.message(),
@@ -64,7 +82,9 @@ void Reports::tick(absl::Duration now, const std::vector<uint32_t>& sums, Report
           : away_since_.has_value() ? "; waiting for the coordinator, which is out of reach, to make a plan without it"
                                     : "; waiting for a plan without it"));
     }
-    if (std::ranges::find(sums, member) != sums.end()) actions.failure.Update(failure_of(member, open, now));
+    if (!open.is_of_worker && std::ranges::find(sums, member) != sums.end()) {
+      actions.failure.Update(failure_of(member, open, now));
+    }
     // A coordinator that is out of reach gets the report when it returns.
     if (now < open.repeat_at || away_since_.has_value() || !gone_.ok()) continue;
     open.repeat_at = GLN_MUTATION("a report is not repeated") ? absl::InfiniteDuration() : now + options_.repeat_every;

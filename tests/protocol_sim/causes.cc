@@ -19,6 +19,16 @@ bool names(absl::string_view text, absl::string_view name) {
   return false;
 }
 
+// Returns the part of the error that has to name the cause: of "worker 1 at ADDRESS is lost: worker 0 reports: …" only
+// what comes before " is lost", without the name of a rank that reports it.
+absl::string_view subject_of(absl::string_view text) {
+  const size_t end = text.find(" is lost");
+  if (end == absl::string_view::npos) return text;
+  const absl::string_view subject = text.substr(0, end);
+  const size_t reporter = subject.rfind(" reports: ");
+  return reporter == absl::string_view::npos ? subject : subject.substr(reporter);
+}
+
 }  // namespace
 
 void Causes::add(std::string name, Nanoseconds until) { causes_.push_back({std::move(name), until + kSlack}); }
@@ -29,7 +39,7 @@ void Causes::check(absl::string_view member, const absl::Status& error, Nanoseco
   // Plans write "worker/0" where people read "worker 0".
   const std::string text = absl::StrReplaceAll(error.message(), {{"worker/", "worker "}, {"summer/", "summer "}});
   for (const Cause& cause : causes_) {
-    if (!names(text, cause.name)) continue;
+    if (!names(subject_of(text), cause.name)) continue;
     if (now <= cause.until) return;
     is_late = true;
   }

@@ -285,7 +285,22 @@ void Simulation::lose_worker() {
   } else {
     worker.freeze();
     all_lose(index, 5 * kMillisecond, 20 * kMillisecond, silent());
+    later(world_.dice.between(1600 * kMillisecond, 1900 * kMillisecond), [this] { give_up_on_frozen_worker(); });
   }
+}
+
+// Crashes a second worker shortly before the frozen one has been silent for the deadline. Errors still have to name the
+// frozen worker.
+void Simulation::give_up_on_frozen_worker() {
+  const auto index = static_cast<uint32_t>(world_.dice.below(workers_.size()));
+  Worker& worker = *workers_[index];
+  if (!control_.is_there() || worker.is_lost() || worker.finished()) return;
+  const coordinator::Core& core = control_.core();
+  if (core.phase() != coordinator::Phase::kRunning || core.outcome().has_failed()) return;
+  world_.report->trace(world_.events.now(), worker.name(), " gives up");
+  worker.crash();
+  all_lose(index, 0, 3 * kMillisecond, broken());
+  if (world_.scenario.indexed) tell_of_end(coordinator::Role::kWorker, index);
 }
 
 // Tells the coordinator which workers have ended, as the operator does when their pods end.

@@ -54,6 +54,7 @@ class Simulation {
   void lose_summer(bool at_once);
   void on_left_alone(uint32_t process);
   void lose_worker();
+  void give_up_on_frozen_worker();
   absl::Duration timeout_without_coordinator() const;
   void allow_to_begin_late(bool may_lose);
   void allow_to_fail_without(const CpuSummer& summer);

@@ -26,6 +26,7 @@ supervision::Options supervisor_options(const Scenario& scenario) {
 supervision::Reports::Options report_options(const Scenario& scenario) {
   return {.deadline = scenario.job.deadline,
           .plan_timeout = scenario.job.start_timeout,
+          .verdict_timeout = scenario.job.deadline * 2,
           .repeat_every = absl::Milliseconds(20)};
 }
 
@@ -238,8 +239,11 @@ void Worker::carry_out_supervision() {
   for (const uint32_t member : supervised_.dials) connect(member);
   for (const uint32_t member : supervised_.healed) reports_.withdraw(member);
   for (const supervision::Loss& loss : supervised_.losses) {
-    if (loss.ends_job) fail(loss.why);
-    reports_.add(loss.member, loss.since, loss.why, world_->time());
+    if (loss.ends_job) {
+      reports_.add_worker(loss.member, loss.why, world_->time());
+    } else {
+      reports_.add(loss.member, loss.since, loss.why, world_->time());
+    }
   }
   supervised_.clear();
 }

@@ -26,7 +26,7 @@ class DeparturesTest : public testing::Test {
 
   const Options options_ = job_of(2, 1, 2);
   Roster roster_{options_};
-  Outcome outcome_{absl::ZeroDuration(), &roster_};
+  Outcome outcome_{&options_, &roster_};
   EfficiencyMeter efficiency_{roster_.ranks()};
   Departures departures_{&options_, &roster_, &outcome_, &efficiency_};
   Actions actions_;

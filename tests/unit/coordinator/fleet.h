@@ -33,9 +33,10 @@ class Fleet {
     std::shared_ptr<const plan::Plan> prepared, committed;
     uint32_t heard = 0;  // the highest epoch that the member was told to prepare
     std::vector<plan::Tensor> declared;
-    bool left = false;       // the member has sent Leave
-    bool over = false;       // the member was told how the job ended
-    absl::Status rejection;  // answer to the member's last attempt to join
+    bool left = false;        // the member has sent Leave
+    bool over = false;        // the member was told how the job ended
+    bool is_stopped = false;  // pass() sends no heartbeats of the member
+    absl::Status rejection;   // answer to the member's last attempt to join
     absl::Status failure;
     std::deque<Message> inbox;
     std::deque<std::function<void()>> outbox;
@@ -165,7 +166,7 @@ class Fleet {
     for (const absl::Duration end = now + time; now < end;) {
       now += absl::Milliseconds(100);
       for (const Member& member : members) {
-        if (member.stream != 0) core->on_heartbeat(member.stream, now);
+        if (member.stream != 0 && !member.is_stopped) core->on_heartbeat(member.stream, now);
       }
       core->on_tick(now, actions);
       collect();

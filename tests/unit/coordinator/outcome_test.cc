@@ -12,16 +12,23 @@ using testing::HasSubstr;
 class OutcomeTest : public testing::Test {
  protected:
   OutcomeTest() { seat_all(roster_, options_); }
+  // A job of two workers with two local ranks each, and a summer.
+  static Options job_with(absl::Duration exit_timeout) {
+    Options options = job_of(2, 1, 2);
+    options.exit_timeout = exit_timeout;
+    return options;
+  }
   static Failure loss(uint32_t seat) { return {absl::UnavailableError("its stream broke"), seat, true}; }
   std::string message() const { return std::string(outcome_.status()->message()); }
 
-  const Options options_ = job_of(2, 1, 2);
+  const Options options_ = job_with(absl::Seconds(2));
   Roster roster_{options_};
-  Outcome outcome_{absl::Seconds(2), &roster_};
+  Outcome outcome_{&options_, &roster_};
 };
 
 TEST_F(OutcomeTest, WithoutALauncherAFailureIsFinalAtOnce) {
-  Outcome outcome(absl::ZeroDuration(), &roster_);
+  const Options options = job_with(absl::ZeroDuration());
+  Outcome outcome(&options, &roster_);
   EXPECT_TRUE(outcome.fail(loss(1), absl::Seconds(1)));
   EXPECT_TRUE(outcome.is_loss());
   EXPECT_EQ(outcome.culprit(), 1u);
@@ -78,7 +85,7 @@ TEST_F(OutcomeTest, TheExitOfAPresentRankIsPendingWhileARankThatLeftCleanlyRuns)
     for (const bool leaver_fails : {false, true}) {
       Roster roster(options_);
       seat_all(roster, options_);
-      Outcome outcome(absl::Seconds(2), &roster);
+      Outcome outcome(&options_, &roster);
       outcome.on_left_cleanly(2);
       roster.vacate(2, Seat::State::kLeft, {});
       if (is_stream_broken) outcome.fail(loss(0), absl::Seconds(1));
@@ -104,7 +111,7 @@ TEST_F(OutcomeTest, TheExitOfAPresentRankIsFinalAfterTheExitTimeout) {
 
 TEST_F(OutcomeTest, ExitsBeforeTheStartAreAnErrorOnceARankHasJoined) {
   Roster empty(options_);
-  Outcome outcome(absl::Seconds(2), &empty);
+  Outcome outcome(&options_, &empty);
   EXPECT_FALSE(outcome.on_exited(3, {true, "exited with status 0"}, false, "", absl::Seconds(1)));
   EXPECT_FALSE(outcome.check_exits_before_start());
   outcome.on_rank_joined();

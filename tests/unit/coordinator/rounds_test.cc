@@ -191,6 +191,18 @@ TEST_F(RoundsTest, TheNextRoundDoesNotWaitForALostWorker) {
   EXPECT_THAT(at_work(), ElementsAre(0, 3));
 }
 
+TEST_F(RoundsTest, TheNextRoundWaitsNeitherForAStoppedWorkerNorForOneWhoseStreamBrokeMeanwhile) {
+  begin(elastic(1, 4, 4));
+  workers.erase(2);  // it sends no heartbeats any more
+  pass(absl::Seconds(5));
+  kill(1);
+  EXPECT_THAT(at_work(), ElementsAre(0, 1, 2, 3)) << "worker 2 may be the cause";
+  pass(absl::Seconds(6));
+  EXPECT_THAT(rounds->core().outcome().status()->message(), HasSubstr("worker 2 at"));
+  come_again({0, 3});
+  EXPECT_THAT(at_work(), ElementsAre(0, 3));
+}
+
 TEST_F(RoundsTest, TheNextRoundDoesNotWaitForAReturnedWorkerThatIsLost) {
   begin(elastic(1, 3, 3));
   kill(1);

@@ -204,7 +204,7 @@ TEST_F(NetworkStageTest, SumsOverTheNetwork) {
 
 class SpoiltPathTest : public NetworkStageTest, public testing::WithParamInterface<Proxy::Way> {};
 
-TEST_P(SpoiltPathTest, ToAnotherWorkerEndsTheJobWithTheReason) {
+TEST_P(SpoiltPathTest, ToAnotherWorkerIsReportedAndEndsTheSessionWithoutACoordinator) {
   zero_.welcome(welcome(0, 1, absl::Seconds(2)));
   to_one_.set(GetParam());
   follow_all();
@@ -213,9 +213,15 @@ TEST_P(SpoiltPathTest, ToAnotherWorkerEndsTheJobWithTheReason) {
   const auto lost = [&] { return std::ranges::find(zero_.lost(), 1u, &Worker::Lost::member); };
   ASSERT_TRUE(poll_until([&] { return lost() != zero_.lost().end(); }, absl::Milliseconds(10)))
       << "after " << to_one_.connections() << " connections";
-  EXPECT_TRUE(lost()->ends_job);
+  EXPECT_FALSE(lost()->ends_job) << "the coordinator decides";
   EXPECT_THAT(lost()->why.message(), AllOf(HasSubstr("worker/1 at"), HasSubstr("broke without progress")));
   EXPECT_LT(to_one_.connections(), 40u);
+  ASSERT_EQ(zero_.pipeline().on_event(pipeline::CoordinatorGone{absl::UnavailableError("it has ended")}),
+            absl::OkStatus());
+  const auto ends = [&] { return std::ranges::find(zero_.lost(), true, &Worker::Lost::ends_job); };
+  ASSERT_TRUE(poll_until([&] { return ends() != zero_.lost().end(); }, absl::Milliseconds(10)));
+  EXPECT_EQ(ends()->member, 1u);
+  EXPECT_THAT(ends()->why.message(), HasSubstr("broke without progress"));
 }
 
 TEST_P(SpoiltPathTest, ToASummerIsReportedUntilItHeals) {

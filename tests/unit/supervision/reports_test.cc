@@ -9,6 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
+constexpr uint32_t kSelf = 0;
 constexpr uint32_t kSummer = 1;
 
 plan::Plan one_worker_and_a_summer() {
@@ -22,7 +23,10 @@ plan::Plan one_worker_and_a_summer() {
 class ReportsTest : public testing::Test {
  protected:
   ReportsTest()
-      : reports_({.deadline = absl::Seconds(3), .plan_timeout = absl::Minutes(1), .repeat_every = absl::Seconds(1)}) {
+      : reports_({.deadline = absl::Seconds(3),
+                  .plan_timeout = absl::Minutes(1),
+                  .verdict_timeout = absl::Seconds(8),
+                  .repeat_every = absl::Seconds(1)}) {
     reports_.on_plan(one_worker_and_a_summer());
   }
   void lose_the_summer() { reports_.add(kSummer, now_, absl::UnavailableError("connection reset"), now_); }
@@ -119,6 +123,53 @@ TEST_F(ReportsTest, TheDeadlineDoesNotApplyWithoutOutstandingSums) {
   lose_the_summer();
   due_ = {};
   pass(absl::Minutes(1));
+  EXPECT_TRUE(actions_.failure.ok());
+}
+
+class ReportsOfWorkersTest : public ReportsTest {
+ protected:
+  void lose_the_worker() { reports_.add_worker(kSelf, absl::UnavailableError("worker/0 at 10.0.0.1:1 is lost"), now_); }
+};
+
+TEST_F(ReportsOfWorkersTest, AskTheCoordinatorForAVerdict) {
+  due_ = {};  // sums of other members may wait for the worker
+  lose_the_worker();
+  EXPECT_THAT(pass(absl::Milliseconds(7900)), SizeIs(8)) << "a report may be lost";
+  EXPECT_THAT(actions_.warnings, SizeIs(0)) << "the supervisor warns";
+  EXPECT_TRUE(actions_.failure.ok());
+  pass(absl::Milliseconds(200));
+  EXPECT_EQ(actions_.lost_worker, kSelf);
+  EXPECT_THAT(actions_.failure.message(), HasSubstr("10.0.0.1:1 is lost; the coordinator has not answered within 8s"));
+}
+
+TEST_F(ReportsOfWorkersTest, FailWithoutACoordinator) {
+  for (const bool may_return : {false, true}) {
+    Reports reports({.verdict_timeout = absl::Seconds(8)});
+    reports.on_plan(one_worker_and_a_summer());
+    if (may_return) reports.on_coordinator_lost(now_);
+    if (!may_return) reports.on_coordinator_gone(absl::UnavailableError("it ended the stream"));
+    reports.add_worker(kSelf, absl::UnavailableError("worker/0 is lost"), now_);
+    ReportActions actions;
+    reports.tick(now_, {}, actions);
+    EXPECT_EQ(actions.lost_worker, kSelf);
+    EXPECT_EQ(actions.failure, absl::UnavailableError("worker/0 is lost"));
+  }
+}
+
+TEST_F(ReportsOfWorkersTest, FailOnceTheCoordinatorIsGone) {
+  lose_the_worker();
+  pass(absl::Seconds(1));
+  EXPECT_TRUE(actions_.failure.ok());
+  reports_.on_coordinator_gone(absl::UnavailableError("it ended the stream"));
+  pass(absl::Milliseconds(5));
+  EXPECT_EQ(actions_.failure, absl::UnavailableError("worker/0 at 10.0.0.1:1 is lost"));
+}
+
+TEST_F(ReportsOfWorkersTest, AreWithdrawnWhenThePathHeals) {
+  lose_the_worker();
+  pass(absl::Seconds(1));
+  reports_.withdraw(kSelf);
+  EXPECT_THAT(pass(absl::Seconds(20)), SizeIs(0));
   EXPECT_TRUE(actions_.failure.ok());
 }
 
