@@ -1,8 +1,10 @@
 // gleaner schedule: prints the schedule of an all-reduce, for each rank the messages that it sends and receives.
 #include <memory>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cli/cluster/access.h"
 #include "cli/commands.h"
 #include "cli/progress_report.h"
@@ -12,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/double_tree.h"
+#include "common/collective/groups.h"
 
 namespace gleaner::cli {
 namespace {
@@ -22,6 +25,8 @@ struct Flags {
   std::string stages;
   int64_t radix = 0;   // 0: the algorithm's default
   int64_t blocks = 0;  // 0: the algorithm's default
+  // As in plan::ScheduleParameters; empty: the algorithm's default.
+  std::string group_sizes, global_chunks, local_chunks;
   std::string output = "table";
 };
 
@@ -31,8 +36,23 @@ std::string flags_in_question(const Flags& flags) {
   if (!flags.stages.empty()) given.push_back(absl::StrCat("--stages ", flags.stages));
   if (flags.radix != 0) given.push_back(absl::StrCat("--radix ", flags.radix));
   if (flags.blocks != 0) given.push_back(absl::StrCat("--blocks ", flags.blocks));
+  if (!flags.group_sizes.empty()) given.push_back(absl::StrCat("--group-sizes ", flags.group_sizes));
+  if (!flags.global_chunks.empty()) given.push_back(absl::StrCat("--global-chunks ", flags.global_chunks));
+  if (!flags.local_chunks.empty()) given.push_back(absl::StrCat("--local-chunks ", flags.local_chunks));
   if (given.empty()) given.push_back(absl::StrCat("--ranks ", flags.ranks));
   return absl::StrJoin(given, " ");
+}
+
+absl::StatusOr<std::vector<uint32_t>> parse_counts(absl::string_view flag, const std::string& text) {
+  std::vector<uint32_t> counts;
+  if (text.empty()) return counts;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    if (!absl::SimpleAtoi(word, &counts.emplace_back())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": '", word, "' is no number; give whole numbers with commas between them, as 3,2,2"));
+    }
+  }
+  return counts;
 }
 
 absl::StatusOr<collective::Schedule> schedule_of(const Flags& flags) {
@@ -47,11 +67,14 @@ absl::StatusOr<collective::Schedule> schedule_of(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(request.stages, parse_stages(flags.stages));
   request.radix = static_cast<uint32_t>(flags.radix);
   request.blocks = static_cast<uint32_t>(flags.blocks);
-  if (flags.algorithm == "racks" && request.stages.empty()) {
+  GLN_ASSIGN_OR_RETURN(const std::vector<uint32_t> sizes, parse_counts("--group-sizes", flags.group_sizes));
+  request.groups = collective::groups_of_sizes(sizes, request.ranks);
+  GLN_ASSIGN_OR_RETURN(request.global_chunks, parse_counts("--global-chunks", flags.global_chunks));
+  GLN_ASSIGN_OR_RETURN(request.local_chunks, parse_counts("--local-chunks", flags.local_chunks));
+  if (flags.algorithm == "racks" && request.stages.empty() && request.groups.empty()) {
     return absl::InvalidArgumentError(
         "give --stages RACKS,HOSTS, for example --stages 4,8 for 32 ranks: racks needs the number of racks, and of "
-        "ranks "
-        "in each");
+        "ranks in each; or --group-sizes");
   }
   absl::StatusOr<collective::Schedule> schedule = collective::make_schedule(request);
   if (schedule.ok()) return schedule;
@@ -97,6 +120,13 @@ void add_schedule(flags::Command& app, Context& context) {
                   absl::StrCat(
                       "double-tree: blocks of each half of the vector [default: ", collective::kDefaultTreeBlocks, "]"))
       .between(int64_t{1}, int64_t{65536});
+  schedule.add_text("--group-sizes", flags->group_sizes,
+                    "racks, two-level: ranks of each group, in place of --stages, as 3,5 for 8 ranks");
+  schedule.add_text("--global-chunks", flags->global_chunks,
+                    "two-level: chunks of which each rank is the global master, as 2,1,1,1 [default: 1 for each]");
+  schedule.add_text("--local-chunks", flags->local_chunks,
+                    "two-level: chunks of which each rank is a local master, with --global-chunks [default: as even "
+                    "as possible]");
   schedule
       .add_text("-o,--output", flags->output,
                 "json: every operation of every rank; table: bytes, time, and who sends to whom")

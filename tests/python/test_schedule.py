@@ -74,6 +74,9 @@ def execute(schedule: dict[str, Any], vectors: list[list[int]]) -> None:
         ("racks", 12, ["--stages", "3,4"]),
         ("two-level", 12, ["--stages", "3,4"]),
         ("two-level", 14, []),
+        ("racks", 8, ["--group-sizes", "3,5"]),
+        ("two-level", 6, ["--group-sizes", "2,4"]),
+        ("two-level", 4, ["--stages", "2,2", "--global-chunks", "3,1,2,0", "--local-chunks", "4,2,5,1"]),
     ],
 )
 def test_every_rank_gets_the_sum(algorithm: str, ranks: int, arguments: list[object]) -> None:
@@ -131,7 +134,7 @@ def test_large_schedules_are_written_whole() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give --algorithm, one of ring, halving-doubling, double-tree, bcube, blueconnect, racks, two-level"),
+        ([], "give --algorithm, one of ring, halving-doubling, double-tree, bcube, blueconnect, gather, racks, two-"),
         (["--algorithm", "ring"], "give --ranks N"),
         (["--algorithm", "rings", "--ranks", "2"], "--algorithm"),
         (["--algorithm", "ring", "--ranks", "0"], "--ranks"),
@@ -153,6 +156,13 @@ def test_large_schedules_are_written_whole() -> None:
         (
             ["--algorithm", "bcube", "--ranks", "8", "--blocks", "2"],
             "--blocks 2: bcube has no blocks; only double-tree",
+        ),
+        (["--algorithm", "racks", "--ranks", "8", "--group-sizes", "3,4"], "--group-sizes 3,4: rank 7 is in no group"),
+        (["--algorithm", "ring", "--ranks", "8", "--group-sizes", "3,5"], "--group-sizes 3,5: ring has no groups"),
+        (["--algorithm", "racks", "--ranks", "8", "--group-sizes", "3,x"], "--group-sizes: 'x' is no number"),
+        (
+            ["--algorithm", "two-level", "--ranks", "4", "--global-chunks", "1,1", "--local-chunks", "2,2"],
+            "--global-chunks 1,1 --local-chunks 2,2: ",
         ),
         (["--algorithm", "ring", "--ranks", "4", "-o", "yaml"], "--output"),
     ],

@@ -46,6 +46,7 @@ from gleaner.process import (
     shutdown,
     size,
     stats,
+    tensor_plan,
     transports,
 )
 from gleaner.session import DataType, Op, RankInfo, Session, Stats
@@ -267,6 +268,7 @@ __all__ = [
     "size",
     "stats",
     "synchronize",
+    "tensor_plan",
     "transports",
     "unregister_memory",
 ]

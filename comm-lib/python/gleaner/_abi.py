@@ -19,6 +19,7 @@ from gleaner._loading import open_library
 from gleaner.errors import GleanerError
 
 OK = 0
+INVALID_ARGUMENT = 1
 FAILED_PRECONDITION = 2
 DEADLINE_EXCEEDED = 3
 
@@ -111,6 +112,7 @@ _SIGNATURES = {
     "gln_get_rank_info": (ctypes.c_int, [_SESSION, ctypes.POINTER(RankInfo)]),
     "gln_get_stats": (ctypes.c_int, [_SESSION, ctypes.POINTER(Stats)]),
     "gln_get_transports": (ctypes.c_int, [_SESSION, ctypes.c_char_p, ctypes.c_size_t]),
+    "gln_get_tensor_plan": (ctypes.c_int, [_SESSION, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]),
     "gln_declare": (
         ctypes.c_int,
         [_SESSION, ctypes.c_char_p, _U64, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint32)],

@@ -158,6 +158,28 @@ def transports() -> str:
     return current().transports()
 
 
+def tensor_plan(name: str) -> dict[str, Any]:
+    """Returns how the job sums the tensor of this name. Its bits follow from that (docs/bench-data.md).
+
+    Any thread may call it.
+
+    Args:
+        name: Name of a tensor that this rank has passed to push_pull() or another request.
+
+    Returns:
+        A dict with the fields of gln_get_tensor_plan() in gleaner.h, among them: "algorithm", which is "summers" or
+        that of a schedule; "stages", "radix" and "ranks" (each worker's rank in the schedule; empty: worker i has rank
+        i); "partition_bytes", the size of each partition in order; and "from", the number of the first push_pull of
+        the tensor that is summed so.
+
+    Raises:
+        InvalidArgumentError: This rank has declared no tensor of this name.
+        FailedPreconditionError: No plan has the tensor yet, since its first push_pull has not ended; or there is no
+            session.
+    """
+    return current().tensor_plan(name)
+
+
 def poll(handle: int) -> bool:
     """Returns whether a request is done, so that synchronize(handle) would not block. Any thread may call it.
 

@@ -12,6 +12,7 @@ calls raise FailedPreconditionError: the child can neither use the session nor o
 from __future__ import annotations
 
 import ctypes
+import json
 import numbers
 import os
 import threading
@@ -24,6 +25,9 @@ from gleaner import _abi
 from gleaner._abi import DataType, Op
 from gleaner.errors import FailedPreconditionError, GleanerError, InvalidArgumentError, error_of
 from gleaner.interruptible import SLICE_SECONDS, InterruptibleCall
+
+# The largest buffer for the text of gln_get_tensor_plan(); a plan has at most some million partitions.
+_MOST_PLAN_BYTES = 1 << 28
 
 
 class Closable(Protocol):
@@ -125,6 +129,7 @@ class Session:
         self._library = _abi.load_library()
         self._pid = os.getpid()
         self._results: dict[object, tuple[str, Callable[[], Any]]] = {}  # by handle, or by `starting`
+        self._tensors: dict[str, int] = {}  # ids of declared tensors, by name
         self._names_in_flight: set[str] = set()
         self._unnamed_by: Optional[threading.Thread] = None  # the thread that starts requests without a name
         self._registered: dict[int, Any] = {}  # the objects that own registered memory, by address
@@ -241,6 +246,7 @@ class Session:
         tensor = ctypes.c_uint32()
         arguments = (_encoded(name), elements, int(data_type), _int32(priority), ctypes.byref(tensor))
         self._call("gln_declare", self._open(), *arguments)
+        self._tensors[name] = tensor.value
         return tensor.value
 
     def declare_accumulated(
@@ -268,6 +274,7 @@ class Session:
         behind = _abi.UNBOUNDED if staleness is None else staleness
         arguments = (_encoded(name), elements, int(data_type), _int32(priority), behind, ctypes.byref(tensor))
         self._call("gln_declare_accumulated", self._open(), *arguments)
+        self._tensors[name] = tensor.value
         return tensor.value
 
     def push_pull_async(
@@ -478,6 +485,29 @@ class Session:
         text = ctypes.create_string_buffer(4096)
         self._call("gln_get_transports", self._open(), text, len(text))
         return text.value.decode()
+
+    def tensor_plan(self, name: str) -> dict[str, Any]:
+        """Returns how the job sums a tensor: the JSON of gln_get_tensor_plan() as a dict.
+
+        Args:
+            name: Name that was passed to declare() or declare_accumulated().
+
+        Raises:
+            InvalidArgumentError: This rank has declared no tensor of this name.
+            FailedPreconditionError: No plan has the tensor yet, or the session is closed or inherited.
+        """
+        pointer = self._open()
+        if name not in self._tensors:
+            raise InvalidArgumentError(f"this rank has declared no tensor {name!r}; its first push_pull declares it")
+        size = 1024
+        while True:
+            text = ctypes.create_string_buffer(size)
+            status = self._library.gln_get_tensor_plan(pointer, self._tensors[name], text, size)
+            # The tensor exists, so its text is too long for the buffer. A partition takes about 10 bytes of it.
+            if status != _abi.INVALID_ARGUMENT or size >= _MOST_PLAN_BYTES:
+                self._check(status, self._last_error(status))
+                return json.loads(text.value)
+            size *= 16
 
     def newcomers(self) -> int:
         """Returns how many workers wait for the next round of an elastic job.

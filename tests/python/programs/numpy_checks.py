@@ -180,6 +180,16 @@ def check_names_and_priorities_are_taken_whole() -> None:
     assert gleaner.push_pull(array, name="last", priority=2**31 - 1).tolist() == [1] * 3
 
 
+def check_tensor_plan_tells_how_a_tensor_is_summed() -> None:
+    assert "no tensor 'unknown'" in raises(gleaner.InvalidArgumentError, lambda: gleaner.tensor_plan("unknown"))
+    for elements, name in ((0, "planned.empty"), (3, "planned.small"), (5_000_000, "planned.large")):
+        gleaner.push_pull(numpy.ones(elements, numpy.float32), name=name)
+        plan = gleaner.tensor_plan(name)
+        assert plan["algorithm"] == "summers" and plan["ranks"] == [] and plan["from"] == 0, plan
+        assert sum(plan["partition_bytes"]) == 4 * elements, plan
+    assert len(plan["partition_bytes"]) > 1
+
+
 def check_stats_count() -> None:
     while gleaner.stats().steps < 30:  # statistics arrive with a delay
         time.sleep(0.01)

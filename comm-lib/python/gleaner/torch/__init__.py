@@ -23,6 +23,7 @@ from gleaner.process import (
     shutdown,
     size,
     stats,
+    tensor_plan,
     transports,
 )
 from gleaner.torch import elastic, leftovers  # noqa: F401  # leftovers: registers a function with atexit
@@ -82,6 +83,7 @@ __all__ = [
     "size",
     "stats",
     "synchronize",
+    "tensor_plan",
     "transports",
     "unregister_memory",
 ]
