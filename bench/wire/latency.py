@@ -21,8 +21,7 @@ SIZES = {4: "4 B", 256: "256 B", 4096: "4 KiB", 16384: "16 KiB", 65536: "64 KiB"
 PINNED = Setting(8, 0, pinned=True)
 MORE = 20  # factor on the number of steps, which are short and vary
 
-
-# What Auto chooses among, by its class of bits.
+# The flags of Auto, by the class of bits in which it chooses.
 AUTO = {"auto": ["--strategy", "auto"], "auto in class Schedule": ["--strategy", "auto", "--bits", "Schedule"]}
 
 

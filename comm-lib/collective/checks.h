@@ -26,7 +26,7 @@ absl::Status check_sender(const plan::Plan& plan, uint64_t job, uint32_t worker,
 absl::Status check_subject(const plan::Plan& plan, const Schedules& schedules, uint32_t worker,
                            const wire::Header& header);
 
-// What the schedule says about the next slice from its sender.
+// The type and size of the next slice from its sender, as the schedule says.
 struct ExpectedPayload {
   DataType type = DataType::kFloat32;
   uint64_t bytes = 0;

@@ -49,16 +49,14 @@ Executor::Executor(const Options& options, BufferPool* pool, const kernels::Kern
       pool_(pool),
       kernels_(kernels),
       recorder_(recorder),
+      runs_(options.worker, &schedules_),
       peers_(options.job, options.worker, pool, &recorder_) {}
 
 absl::Status Executor::apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) {
   if (plan_ != nullptr) GLN_RETURN_IF_ERROR(plan::check_successor(*plan, *plan_));
   GLN_RETURN_IF_ERROR(schedules_.apply(*plan, options_.worker));
   plan_ = std::move(plan);
-  partitions_.resize(schedules_.size());
-  for (uint32_t i = 0; i < schedules_.size(); ++i) {
-    if (schedules_.is_used(i)) partitions_[i].resize(plan_->partitions.size());
-  }
+  runs_.apply(plan_);
   peers_.apply(plan_->workers, plan_->epoch);
   set_round_trip(round_trip_);
   if (failure_.ok()) deliver_later_frames(now, actions);
@@ -81,18 +79,7 @@ absl::Status Executor::check_start(const PieceRequest& piece, uint32_t begin, ui
         absl::StrCat("tensor ", tensor.name, " has no schedule in the plans up to epoch ", plan_->epoch));
   }
   for (uint32_t i = begin; i < end; ++i) {
-    const PartitionState& state = partitions_[*piece.schedule][i];
-    if (state.run != kNone && runs_[state.run].piece != kNone) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("tensor ", tensor.name, " is still in flight: wait for its last push_pull first"));
-    }
-    if (state.run == kNone || runs_[state.run].op == piece.op) continue;
-    absl::Status status = absl::InvalidArgumentError(
-        absl::StrCat(plan_->member_name(options_.worker), " asks for op ", name_of(piece.op), " of tensor ",
-                     tensor.name, " step ", state.step, ", but ", plan_->member_name(runs_[state.run].named_by),
-                     " for op ", name_of(runs_[state.run].op), "; all ranks must use the same op"));
-    actions.refused.Update(status);
-    return status;
+    GLN_RETURN_IF_ERROR(runs_.check_start(*piece.schedule, i, piece.op, actions.refused));
   }
   return absl::OkStatus();
 }
@@ -114,13 +101,9 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
   const plan::Tensor& tensor = plan_->tensors[piece.tensor];
   const uint32_t index = pieces_.open(piece.id, std::move(piece.input), piece.output, plan_->partitions[begin].offset,
                                       plan_->push_factor(tensor), end - begin);
-  for (uint32_t i = begin; i < end; ++i) {
-    PartitionState& state = partitions_[*piece.schedule][i];
-    if (state.run == kNone) state.run = open_run(*piece.schedule, i, state.step, piece.op, options_.worker);
-    runs_[state.run].piece = index;
-  }
+  for (uint32_t i = begin; i < end; ++i) runs_.start(*piece.schedule, i, piece.op, index);
   starts_.push({tensor.priority, *piece.schedule, begin, end});
-  for (uint32_t i = begin; i < end; ++i) admit_if_wanted(partitions_[*piece.schedule][i].run, now, actions);
+  for (uint32_t i = begin; i < end; ++i) admit_if_wanted(runs_.present(*piece.schedule, i), now, actions);
   begin_runs(now, actions);
   return absl::OkStatus();
 }
@@ -129,7 +112,7 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
 void Executor::begin_runs(absl::Duration now, Actions& actions) {
   while (!starts_.empty()) {
     const StartQueue::Waiting& waiting = starts_.front();
-    const uint32_t run = partitions_[waiting.schedule][waiting.next].run;
+    const uint32_t run = runs_.present(waiting.schedule, waiting.next);
     const bool has_begun = run == kNone || runs_[run].piece == kNone || runs_[run].cursor.has_begun();
     if (!has_begun && !starts_.has_room(plan_->partial_bytes(plan_->partitions[waiting.next]))) return;
     starts_.pop();
@@ -160,24 +143,6 @@ void Executor::begin(uint32_t index, absl::Duration now, Actions& actions) {
   advance(index, now, actions);
 }
 
-uint32_t Executor::open_run(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by) {
-  const plan::Tensor& tensor = plan_->tensors[plan_->partitions[partition].tensor];
-  const uint64_t elements = plan_->partitions[partition].bytes / size_of(tensor.type);
-  const uint32_t index = runs_.take();
-  Run& run = runs_[index];
-  run.partition = partition;
-  run.schedule = schedule;
-  run.step = step;
-  run.op = op;
-  run.named_by = named_by;
-  run.piece = kNone;
-  run.waits_for = kNone;
-  run.is_wanted = false;
-  run.cursor.open(&schedules_[schedule], elements,
-                  {plan_->push_type(tensor), plan::Plan::partial_type(tensor), tensor.type}, &arrived_);
-  return index;
-}
-
 void Executor::advance(uint32_t index, absl::Duration now, Actions& actions) {
   Run& run = runs_[index];
   while (true) {
@@ -202,19 +167,16 @@ void Executor::advance(uint32_t index, absl::Duration now, Actions& actions) {
   }
 }
 
-// Writes the sum of a run whose program has ended, and makes the next run the current one.
+// Writes the result of a run whose program has ended, and ends the run.
 void Executor::finish(uint32_t index, Actions& actions) {
   Run& run = runs_[index];
   const plan::Partition& partition = plan_->partitions[run.partition];
   run.cursor.write_result(pieces_.output(run.piece, partition.offset), *kernels_);
   recorder_.on_ended(*plan_, run);
-  PartitionState& state = state_of(run);
-  ++state.step;
-  state.run = std::exchange(state.next, kNone);
   ++counters_.results;
   starts_.end(plan_->partial_bytes(partition));
   pieces_.finish_partition(run.piece, actions.done);
-  runs_.give_back(index);
+  runs_.end(index);
 }
 
 void Executor::on_connected(uint32_t member, absl::Duration, Actions& actions) {
@@ -242,12 +204,7 @@ void Executor::fail(const absl::Status& status, Actions& actions) {
   if (!failure_.ok()) return;
   failure_ = status;
   pieces_.fail(status, actions.done);
-  for (std::vector<PartitionState>& states : partitions_) {
-    for (PartitionState& state : states) {
-      if (state.run != kNone) runs_.give_back(std::exchange(state.run, kNone));
-      if (state.next != kNone) runs_.give_back(std::exchange(state.next, kNone));
-    }
-  }
+  runs_.clear();
   starts_.clear();
   later_frames_.clear();
   peers_.clear();
@@ -256,9 +213,7 @@ void Executor::fail(const absl::Status& status, Actions& actions) {
 uint64_t Executor::step(uint32_t tensor, uint32_t partition) const {
   const uint32_t index = plan_->first_partition[tensor] + partition;
   if (index >= plan_->first_partition[tensor + 1]) return 0;
-  uint64_t steps = 0;
-  for (const std::vector<PartitionState>& states : partitions_) steps += states.empty() ? 0 : states[index].step;
-  return steps;
+  return runs_.steps(index);
 }
 
 void Executor::set_ending(std::span<const uint32_t> left) {

@@ -41,10 +41,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "comm-lib/collective/arrived_slices.h"
+#include "comm-lib/collective/open_runs.h"
 #include "comm-lib/collective/peers.h"
 #include "comm-lib/collective/pieces.h"
-#include "comm-lib/collective/runs.h"
 #include "comm-lib/collective/schedules.h"
 #include "comm-lib/collective/slice_recorder.h"
 #include "comm-lib/collective/start_queue.h"
@@ -109,11 +108,6 @@ class Executor : public exchange::Exchange {
 
  private:
   static constexpr uint32_t kNone = Run::kNone;
-  struct PartitionState {
-    uint64_t step = 0;      // number of runs that have ended
-    uint32_t run = kNone;   // the run of this step
-    uint32_t next = kNone;  // the run of the next step, while the run of this step is in flight
-  };
   // A kSlice or kAwait about a tensor, or a schedule of a tensor, that only a later plan has.
   struct LaterFrame {
     uint32_t sender = 0;
@@ -123,8 +117,6 @@ class Executor : public exchange::Exchange {
 
   // Plans, pieces and runs (executor.cc).
   absl::Status check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const;
-  uint32_t open_run(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by);
-  PartitionState& state_of(const Run& run) { return partitions_[run.schedule][run.partition]; }
   void begin_runs(absl::Duration now, Actions& actions);
   void begin(uint32_t run, absl::Duration now, Actions& actions);
   void admit_if_wanted(uint32_t run, absl::Duration now, Actions& actions);
@@ -135,8 +127,6 @@ class Executor : public exchange::Exchange {
   absl::Status on_slice(uint32_t sender, const wire::Header& header, Buffer payload, absl::Duration now,
                         Actions& actions);
   bool is_of_later_plan(const wire::Header& header) const;
-  absl::StatusOr<uint32_t*> find_place(const wire::Header& header);
-  absl::StatusOr<uint32_t> find_run(const wire::Header& header, size_t payload_bytes, Actions& actions);
   void deliver(uint32_t run, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions);
   absl::Status on_awaited(const wire::Header& header, absl::Duration now, Actions& actions);
   void ask_peers(Actions& actions);
@@ -148,12 +138,9 @@ class Executor : public exchange::Exchange {
   const SliceRecorder recorder_;
   std::shared_ptr<const plan::Plan> plan_;
   Schedules schedules_;
-  ArrivedSlices arrived_;
-  Runs runs_;
+  OpenRuns runs_;
   Pieces pieces_;
   StartQueue starts_;
-  // By index of the schedule in the plan, then by index of the partition; empty for a schedule that sums no tensor.
-  std::vector<std::vector<PartitionState>> partitions_;
   std::vector<LaterFrame> later_frames_;
   Peers peers_;
   absl::Duration round_trip_;

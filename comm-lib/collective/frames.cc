@@ -1,4 +1,4 @@
-// Frames from other workers: slices, and confirmations.
+// Frames from other workers, and questions to them.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -47,7 +47,7 @@ absl::Status Executor::on_slice(uint32_t sender, const wire::Header& header, Buf
     peers_.confirm(sender, actions);
     return absl::OkStatus();
   }
-  GLN_ASSIGN_OR_RETURN(const uint32_t run, find_run(header, payload.size(), actions));
+  GLN_ASSIGN_OR_RETURN(const uint32_t run, runs_.of_slice(header, payload.size(), actions.refused));
   peers_.accept(sender, payload.size());
   deliver(run, sender, std::move(payload), now, actions);
   begin_runs(now, actions);
@@ -57,48 +57,6 @@ absl::Status Executor::on_slice(uint32_t sender, const wire::Header& header, Buf
 
 bool Executor::is_of_later_plan(const wire::Header& header) const {
   return header.epoch > plan_->epoch && !schedules_.sums(header.schedule, header.tensor);
-}
-
-// Returns where the index of the run is kept that a kSlice or kAwait is about; the index is kNone if the run is not
-// open.
-absl::StatusOr<uint32_t*> Executor::find_place(const wire::Header& header) {
-  GLN_RETURN_IF_ERROR(check_subject(*plan_, schedules_, options_.worker, header));
-  const uint32_t source = schedules_[header.schedule].source_of(header.sender);
-  const bool is_slice = header.type == wire::FrameType::kSlice;
-  if (is_slice && source == Program::kNone)
-    return frame_error(*plan_, options_.worker, header, "the schedule has no message between them");
-  PartitionState& state = partitions_[header.schedule][plan_->index_of(header.tensor, header.partition)];
-  const bool is_in_flight = state.run != kNone && runs_[state.run].cursor.has_begun();
-  // Slices may wait for the window of their peer, and a kAwait does not.
-  const bool is_missing = is_slice && is_in_flight && runs_[state.run].cursor.expected_bytes(source) > 0;
-  GLN_RETURN_IF_ERROR(check_step(*plan_, options_.worker, header, {state.step, is_in_flight, is_missing}));
-  const bool is_early = header.step != state.step && !GLN_MUTATION("an early slice goes to the step in flight");
-  return is_early ? &state.next : &state.run;
-}
-
-// Returns the run to which the next slice of header.sender belongs. Opens the run if the slice is its first.
-absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t payload_bytes, Actions& actions) {
-  GLN_ASSIGN_OR_RETURN(uint32_t* const run, find_place(header));
-  const uint32_t index = plan_->index_of(header.tensor, header.partition);
-  const uint32_t source = schedules_[header.schedule].source_of(header.sender);
-  const bool is_first = *run == kNone;
-  const uint32_t found = is_first ? open_run(header.schedule, index, header.step, header.op, header.sender) : *run;
-  const Cursor& cursor = runs_[found].cursor;
-  absl::Status status = check_op(*plan_, options_.worker, header, runs_[found].op, runs_[found].named_by);
-  actions.refused.Update(status);
-  const uint64_t expected = cursor.expected_bytes(source);
-  if (expected == 0) {
-    status.Update(frame_error(*plan_, options_.worker, header, "the schedule has no further message between them"));
-  } else {
-    const DataType type = cursor.type_of(cursor.next_receive(source));
-    status.Update(check_payload(*plan_, options_.worker, header, payload_bytes, {type, expected}));
-  }
-  if (!status.ok()) {
-    if (is_first) runs_.give_back(found);
-    return status;
-  }
-  *run = found;
-  return found;
 }
 
 void Executor::deliver(uint32_t index, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions) {
@@ -120,22 +78,10 @@ absl::Status Executor::on_awaited(const wire::Header& header, absl::Duration now
     later_frames_.push_back({header.sender, header, {}});
     return absl::OkStatus();
   }
-  // The slice that the peer has waited for is on its way, or the peer has it already.
-  const bool is_known = header.tensor < plan_->tensors.size() && schedules_.sums(header.schedule, header.tensor) &&
-                        header.partition < plan_->partitions_of(header.tensor).size();
-  if (is_known && header.step < partitions_[header.schedule][plan_->index_of(header.tensor, header.partition)].step) {
-    return absl::OkStatus();
-  }
-  GLN_ASSIGN_OR_RETURN(uint32_t* const run, find_place(header));
-  if (*run == kNone) {
-    *run = open_run(header.schedule, plan_->index_of(header.tensor, header.partition), header.step, header.op,
-                    header.sender);
-  }
-  absl::Status status = check_op(*plan_, options_.worker, header, runs_[*run].op, runs_[*run].named_by);
-  actions.refused.Update(status);
-  GLN_RETURN_IF_ERROR(status);
-  runs_[*run].is_wanted = true;
-  admit_if_wanted(*run, now, actions);
+  GLN_ASSIGN_OR_RETURN(const uint32_t run, runs_.of_await(header, actions.refused));
+  if (run == kNone) return absl::OkStatus();
+  runs_[run].is_wanted = true;
+  admit_if_wanted(run, now, actions);
   return absl::OkStatus();
 }
 
@@ -166,7 +112,7 @@ void Executor::deliver_later_frames(absl::Duration now, Actions& actions) {
       later_frames_.push_back(std::move(frame));
     } else if (frame.header.type == wire::FrameType::kAwait) {
       actions.refused.Update(on_awaited(frame.header, now, actions));
-    } else if (const auto run = find_run(frame.header, frame.payload.size(), actions); run.ok()) {
+    } else if (const auto run = runs_.of_slice(frame.header, frame.payload.size(), actions.refused); run.ok()) {
       deliver(*run, frame.sender, std::move(frame.payload), now, actions);
     } else {
       actions.refused.Update(run.status());

@@ -1,9 +1,10 @@
 // Program is the list of operations that one worker executes for each partition whose tensor has a certain schedule
 // (common/collective/schedule.h). Its peers are workers, no ranks. A Program never changes. Pure.
 //
-// What a message carries follows from its schedule. An all-reduce sends *partial sums*, which the receiver adds, and
-// *results*, which the receiver keeps. So a Program has one operation that schedules don't have: kFinish turns complete
-// sums into results, before the first message that carries them, or at the end. An all-gather sends *contributions*.
+// Messages carry what the schedule's postcondition asks for. An all-reduce sends *partial sums*, which the receiver
+// adds, and *results*, which the receiver keeps. So a Program has one operation that schedules don't have: kFinish
+// turns complete sums into results, before the first message that carries them, or at the end. An all-gather sends
+// *contributions*.
 //
 // A *source* is a worker from which the program receives. Sources are numbered in the order of their first receives.
 #pragma once

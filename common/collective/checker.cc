@@ -144,7 +144,7 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // What a copy brings is handed out as it is, so it must be complete.
+  // A copied chunk is handed out as it is, so it must be complete.
   absl::Status copy(const Message& message, uint32_t chunk) {
     const uint32_t lacks = contributions_.lacking(message.from, chunk);
     if (lacks != Contributions::kNone) {

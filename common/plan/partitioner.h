@@ -18,7 +18,7 @@
 
 namespace gleaner::plan {
 
-// What a schedule does with a partition (common/collective), as far as the size of partitions follows from it.
+// The use that a schedule (common/collective) makes of a partition, as far as the size of partitions follows from it.
 struct ScheduleCut {
   // Into how many slices of mean size the schedule cuts a partition. Partitions of a default size are larger by this
   // factor.

@@ -19,8 +19,8 @@ class Causes {
   static constexpr Nanoseconds kSlack = 5500 * kMillisecond;
 
   // Until `until`, and kSlack longer, members may end with an error that contains `name`. A number at
-  // its end has to end there, so that the name of worker 1 does not count as that of worker 10. If the error says that a
-  // member is lost, that member has to be the one with this name.
+  // its end has to end there, so that the name of worker 1 does not count as that of worker 10. If the error says that
+  // a member is lost, that member has to be the one with this name.
   void add(std::string name, Nanoseconds until);
   // Fails the report unless `error`, with which a member ends at the time `now`, names a cause in time.
   void check(absl::string_view member, const absl::Status& error, Nanoseconds now, Report& report) const;

@@ -95,9 +95,7 @@ class Network {
 
   Link& link(uint32_t worker, uint32_t summer) { return links_[{worker, summer}]; }
   // A slice between workers, or a confirmation of slices.
-  static bool is_slice(const wire::Header& header) {
-    return wire::is_of_schedule(header.type);
-  }
+  static bool is_slice(const wire::Header& header) { return wire::is_of_schedule(header.type); }
   Link& link(const Frame& frame) { return link(frame.worker, frame.summer); }
   void depart(Frame frame);
   void check_still_held(const Frame& frame);

@@ -196,11 +196,22 @@ void draw_changes(Scenario& scenario, Dice& dice) {
   }
 }
 
+// Breaks connections early and often, so that slices are sent again while others change the memory that they came from.
+void draw_broken_connections(Scenario& scenario, Dice& dice) {
+  for (int64_t count = dice.between(4, 12); count > 0; --count) {
+    scenario.faults.push_back({dice.pick({Fault::kDisconnect, Fault::kFlap}), dice.between(0, 30) * kMillisecond});
+  }
+}
+
 // Draws the strategy. Tensors are small, so only with slow links do their sizes matter for the choice of auto.
 void draw_strategy(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
   job.reduction.schedule = draw_strategy(job.workers, dice);
-  if (!job.reduction.schedule.has_value() || job.reduction.schedule->algorithm != strategy::kAuto) return;
+  if (!job.reduction.schedule.has_value()) return;
+  if (job.reduction.schedule->algorithm != strategy::kAuto) {
+    if (dice.chance(0.4)) draw_broken_connections(scenario, dice);
+    return;
+  }
   const double factor = dice.pick({1e-2, 1e-3, 1e-4});
   for (double& bandwidth : job.worker_bits_per_second) bandwidth *= factor;
   for (double& bandwidth : job.summer_bits_per_second) bandwidth *= factor;

@@ -1,8 +1,11 @@
 // Tests of the schedule that a job's options name: its checks, and its way into plans.
 #include <gmock/gmock.h>
 
+#include <memory>
+
 #include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
+#include "common/topology/builders.h"
 #include "coordinator/planner.h"
 #include "tests/unit/coordinator/seats.h"
 
@@ -93,9 +96,17 @@ TEST(Strategy, AutoGoesBySize) {
   EXPECT_THAT((*next)->strategies, HasSubstr("1 tensor of 4 B by gather; 1 tensor of 4.00 MiB by summers"));
 }
 
-TEST(Strategy, AutoStaysInRankOrderByDefault) {
+// Returns options of eight workers in two racks, where schedules sum large tensors fastest.
+Options in_racks() {
   Options options = with_schedule(8, {strategy::kAuto});
   options.bits_per_second = 10e9;
+  options.reduction.network = std::make_shared<const strategy::JobNetwork>(
+      strategy::JobNetwork{*topology::racks(2, 4, {10e9, 10e9, 5e-6}), strategy::RankMapSource::kIdentity, {}, {}});
+  return options;
+}
+
+TEST(Strategy, AutoStaysInRankOrderByDefault) {
+  const Options options = in_racks();
   Roster roster(options);
   seat_all(roster, options);
   Planner planner(&options, &roster);
@@ -110,14 +121,13 @@ TEST(Strategy, AutoStaysInRankOrderByDefault) {
 }
 
 TEST(Strategy, ACoordinatorThatTakesUpAJobKeepsItsBits) {
-  Options options = with_schedule(8, {strategy::kAuto});
-  options.bits_per_second = 10e9;
+  const Options options = in_racks();
   Roster roster(options);
   seat_all(roster, options);
   Planner planner(&options, &roster);
   plan::Plan in_force = *planner.make_first(1);
   in_force.bits = plan::Bits::kSchedule;  // the earlier coordinator had other options
-  planner.add_tensors({{"medium", 64 << 10}});
+  planner.add_tensors({{"large", 16 << 20}});
   const auto next = planner.make_next(in_force, 2, false, absl::ZeroDuration());
   ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
   EXPECT_EQ((*next)->plan.bits, plan::Bits::kSchedule);

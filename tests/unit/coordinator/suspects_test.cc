@@ -39,7 +39,7 @@ TEST(FindSuspects, AreRanksThatWereSilentForLongerThanTheCulprit) {
   EXPECT_THAT(find_suspects(hasty, roster, 0, now), ElementsAre(2, 3));
 }
 
-// What another rank does, and the coordinator learns, while a rank is stopped.
+// An act of another rank, of which the coordinator learns while a rank is stopped.
 enum class Event {
   kExits,         // its launcher reports an exit
   kDisconnects,   // its connection breaks
