@@ -91,7 +91,7 @@ def test_auto_has_the_bits_of_summers(tmp_path: Path) -> None:
         if strategy == "auto":
             other = summary["other_bits"]
             assert other["bits"] == "Schedule"
-            assert 0 < other["seconds"] < other["instead_of_seconds"], "a schedule is faster without summers"
+            assert 0 < other["seconds"] <= other["instead_of_seconds"], "more strategies are never slower"
     assert sums[0] == sums[1]
 
 
