@@ -73,6 +73,6 @@ def rows() -> list[Row]:
     small = [size for size in sizes if size[0] <= 65536]
     return [
         *(beside_peers(*size) for size in sizes),
-        *(beside_peers(*size, strategy) for strategy in AUTO for size in small),
+        *(beside_peers(*size, strategy) for strategy in (*AUTO, "gather") for size in small),
         *(beside_tcp(n, *size) for n in (8, 2) for size in sizes),
     ]
