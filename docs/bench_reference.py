@@ -334,7 +334,10 @@ def partitions_of(
     if schedule is None or is_gather(schedule):
         return None
     if "partition_bytes" in plan:
-        return [size // DATA_TYPES[dtype].stored.itemsize for size in plan["partition_bytes"]]
+        sizes, element = plan["partition_bytes"], DATA_TYPES[dtype].stored.itemsize
+        if not (isinstance(sizes, list) and all(isinstance(size, int) and size > 0 for size in sizes)):
+            raise ValueError(f"'partition_bytes' is {sizes!r}; gleaner.tensor_plan() has a list of sizes there")
+        return [size // element for size in sizes]
     if arguments.partition_bytes is None:
         raise ValueError(
             f"bits by '{plan['algorithm']}' follow from the partitions: give the job's --partition-bytes, or --plans "
@@ -385,6 +388,8 @@ def parse_arguments(words: Optional[Sequence[str]] = None) -> argparse.Namespace
     for name in ("workers", "local_ranks", "steps"):
         if getattr(arguments, name) < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
+    if not 0 <= arguments.seed < 1 << 64:
+        parser.error("--seed must be 0 to 2^64 - 1")
     return arguments
 
 

@@ -337,6 +337,14 @@ def test_the_command_takes_plans(tmp_path: Path) -> None:
     assert done.stdout.strip() == reference(job, plan), done.stderr
 
 
+@pytest.mark.parametrize("sizes", [["a"], "x", [-100, 196]])
+def test_partitions_of_a_plan_are_sizes(tmp_path: Path, sizes: object) -> None:
+    plans = tmp_path / "plans.json"
+    plans.write_text(json.dumps({"algorithm": "ring", "partition_bytes": sizes}))
+    done = run_reference("--workers", "3", "--bytes", "96", "--plans", str(plans))
+    assert done.returncode == 1 and "gleaner.tensor_plan() has a list of sizes there" in done.stderr
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [
@@ -348,6 +356,8 @@ def test_the_command_takes_plans(tmp_path: Path) -> None:
         (["--strategy", "ring", "--partition-bytes", "8", "--ranks", "0,0,1"], "a rank of its own from 0 to 2"),
         (["--dtype", "fp64", "--bytes", "20"], "20 bytes are not a whole number of fp64 elements"),
         (["--local-ranks", "0"], "--local-ranks must be at least 1"),
+        (["--seed", "-1"], "--seed must be 0 to 2^64 - 1"),
+        (["--seed", str(1 << 64)], "--seed must be 0 to 2^64 - 1"),
     ],
 )
 def test_errors_of_the_command_name_the_flag(flags: list[str], message: str) -> None:

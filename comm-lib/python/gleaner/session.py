@@ -493,9 +493,11 @@ class Session:
             name: Name that was passed to declare() or declare_accumulated().
 
         Raises:
+            TypeError: The name is not a str.
             InvalidArgumentError: This rank has declared no tensor of this name.
             FailedPreconditionError: No plan has the tensor yet, or the session is closed or inherited.
         """
+        _encoded(name)
         pointer = self._open()
         if name not in self._tensors:
             raise InvalidArgumentError(f"this rank has declared no tensor {name!r}; its first push_pull declares it")

@@ -182,6 +182,7 @@ def check_names_and_priorities_are_taken_whole() -> None:
 
 def check_tensor_plan_tells_how_a_tensor_is_summed() -> None:
     assert "no tensor 'unknown'" in raises(gleaner.InvalidArgumentError, lambda: gleaner.tensor_plan("unknown"))
+    raises(TypeError, lambda: gleaner.tensor_plan(3))
     for elements, name in ((0, "planned.empty"), (3, "planned.small"), (5_000_000, "planned.large")):
         gleaner.push_pull(numpy.ones(elements, numpy.float32), name=name)
         plan = gleaner.tensor_plan(name)
