@@ -397,8 +397,8 @@ def test_objects_from_cpp_are_admitted_and_come_back_equal(api: Api, kind: str) 
 COLUMNS = {
     "tj": (
         "PHASE WORKERS SUMMERS EPOCH GOODPUT EFFICIENCY AGE",
-        "PHASE WORKERS SUMMERS EPOCH GOODPUT EFFICIENCY BOUND STRATEGY RESTARTS AGE",
-        ["Running", "3/4", "3", "11", "12.3 MB/s", "97.2 %", "59.6 ms", "summers, halving-doubling", "10"],
+        "PHASE WORKERS SUMMERS EPOCH GOODPUT EFFICIENCY BOUND STRATEGY BITS RESTARTS AGE",
+        ["Running", "3/4", "3", "11", "12.3 MB/s", "97.2 %", "59.6 ms", "summers, halving-doubling", "Schedule", "10"],
     ),
     "nprof": (
         "GPUS NICS SPEED SOURCE SPARE-CPU SPARE-BANDWIDTH AGE",
