@@ -178,13 +178,14 @@ def test_status(cluster: Api) -> None:
 
 def test_explain(cluster: Api) -> None:
     text = shown(cluster, "explain", "digits")
-    for part in ("worker-node-3", "summer-1", "30.00 %", "1.25 times as long", "all links together", "9.09 % less"):
+    for part in ("worker-node-3", "summer-1", "30.00 %", "1.25 times as long", "the busiest link of each strategy",
+                 "helps only the tensors that summers sum"):  # fmt: skip
         assert part in text
     explained = json.loads(shown(cluster, "explain", "digits", "-o", "json"))
-    assert explained["limit"] == "all_links"
+    assert explained["limit"] == "schedules"
     assert "Strategy   2 tensors of 1.00 MiB by summers; 1 tensor of 4.00 KiB by ring" in text
     assert explained["strategy"] == "summers, ring" and explained["strategies"][1]["tensors"] == 1
-    assert explained["one_more_summer"]["bound_seconds"] == pytest.approx(0.0768 * 20 / 22, rel=1e-3)
+    assert explained["one_more_summer"]["bound_seconds"] == 0, "unknown"
     assert "Autoscaler 2 summers wanted, 1 in the plan: WorthIt, a summer buys 9.0 % of the step" in text
     assert "summer-1 on n1 added" in text
     assert explained["autoscaler"]["reason"] == "WorthIt" and explained["autoscaler"]["wanted"] == 2
