@@ -212,6 +212,10 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {
   return power_of_two_below(std::min(bytes, static_cast<double>(kMaxPartitionBytes)));
 }
 
+uint64_t least_slice_bytes(uint64_t size, uint64_t by_default) {
+  return std::min(size, std::max(std::min(size, by_default) / kFinestFraction, kFinestBytes));
+}
+
 uint64_t sliced_partition_bytes(uint64_t by_default, double slices) {
   const double bytes = static_cast<double>(by_default) * std::max(1.0, slices);
   return power_of_two_below(std::min(bytes, static_cast<double>(kMaxPartitionBytes)));
@@ -263,8 +267,7 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   const auto owners = static_cast<uint64_t>(std::ranges::count_if(share, [](double part) { return part > 0; }));
   const uint64_t by_default = default_partition_bytes(fleet, total_bytes(extended.tensors));
   const Sizes sizes(&extended, &options, by_default);
-  const uint64_t finest =
-      std::min(sizes.owned(), std::max(std::min(sizes.owned(), by_default) / kFinestFraction, kFinestBytes));
+  const uint64_t finest = least_slice_bytes(sizes.owned(), by_default);
   const std::span<const Tensor> fresh = std::span(extended.tensors).subspan(first);
   // Upper bound: rounding adds at most one slice per tensor, and trimming at most one per owner.
   uint64_t most_partitions = extended.partitions.size() + fresh.size() + owners;

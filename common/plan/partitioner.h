@@ -57,6 +57,11 @@ PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes);
 // a power of two.
 uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes);
 
+// Returns the least bytes of a slice that is cut shorter where its owner reaches its share (make_plan()), for
+// partitions of `size` bytes: 1/32 of the size, or of the default size if that is less, but at least 1 KiB or the whole
+// size.
+uint64_t least_slice_bytes(uint64_t size, uint64_t by_default);
+
 // Returns the default size of the partitions of a schedule that cuts each into `slices` slices of mean size: such
 // slices have about `by_default` bytes, since they are what links carry and what urgent slices wait for. Rounded down
 // to a power of two, and at most kMaxPartitionBytes.

@@ -23,10 +23,6 @@ namespace gleaner::strategy {
 namespace {
 
 constexpr uint64_t kProbeBytes = uint64_t{1} << 30;  // large, so that rounding to whole bytes does not count
-// The least slices of a tensor that the planner deals to owners: this fraction of a partition, and these bytes
-// (plan::make_plan()).
-constexpr uint64_t kFinestFraction = 32;
-constexpr uint64_t kFinestBytes = 1024;
 
 // The network, and the hosts of the workers, for the models of all candidates.
 struct Network {
@@ -320,7 +316,7 @@ uint64_t partition_bytes_of(const Candidate& candidate, const NewTensor& tensor)
 
 std::vector<double> seconds_of_new(std::span<const Candidate> candidates, const NewTensor& tensor) {
   const uint64_t size = tensor.asked > 0 ? tensor.asked : tensor.by_default;
-  const uint64_t least = std::min(size, std::max(std::min(size, tensor.by_default) / kFinestFraction, kFinestBytes));
+  const uint64_t least = plan::least_slice_bytes(size, tensor.by_default);
   std::vector<double> seconds;
   for (const Candidate& each : candidates) {
     const auto partition_bytes = static_cast<double>(partition_bytes_of(each, tensor));
