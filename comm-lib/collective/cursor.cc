@@ -27,13 +27,13 @@ void Cursor::begin(ConstBytes contribution, uint32_t worker, uint32_t divisor, B
                 contribution.size());
     return;
   }
-  work_ = pool.take(elements_ * size_of(types_.partial));
-  results_ = types_.result == types_.partial ? work_ : pool.take(elements_ * size_of(types_.result));
-  if (types_.contribution == types_.partial) {
+  work_ = pool.take(elements_ * size_of(types_.partial()));
+  results_ = types_.result == types_.partial() ? work_ : pool.take(elements_ * size_of(types_.result));
+  if (types_.contribution == types_.partial()) {
     std::memcpy(work_.bytes().data(), contribution.data(), contribution.size());
   } else {
     const std::array<const std::byte*, 1> sources = {contribution.data()};
-    kernels.sum(types_.contribution, types_.partial, sources, work_.bytes().data(), elements_, 1);
+    kernels.sum(types_.contribution, types_.partial(), sources, work_.bytes().data(), elements_, 1);
   }
 }
 
@@ -93,8 +93,8 @@ void Cursor::receive(const Program::Operation& operation, const Program::Range& 
 
 // Divides and rounds complete sums.
 void Cursor::finish(const Program::Range& range, const kernels::Kernels& kernels) {
-  const std::array<const std::byte*, 1> sums = {work_.bytes().data() + range.first * size_of(types_.partial)};
-  kernels.sum(types_.partial, types_.result, sums, results_.bytes().data() + range.first * size_of(types_.result),
+  const std::array<const std::byte*, 1> sums = {work_.bytes().data() + range.first * size_of(types_.partial())};
+  kernels.sum(types_.partial(), types_.result, sums, results_.bytes().data() + range.first * size_of(types_.result),
               range.count, divisor_);
 }
 

@@ -18,6 +18,7 @@
 
 #include "comm-lib/collective/arrived_slices.h"
 #include "comm-lib/collective/program.h"
+#include "common/base/accumulator.h"
 #include "common/base/buffer.h"
 #include "common/base/bytes.h"
 #include "common/kernels/kernels.h"
@@ -39,8 +40,8 @@ class Cursor {
   };
   struct Types {
     DataType contribution = DataType::kFloat32;
-    DataType partial = DataType::kFloat32;  // accumulator_of(result)
-    DataType result = DataType::kFloat32;   // the tensor's
+    DataType result = DataType::kFloat32;  // the tensor's
+    DataType partial() const { return accumulator_of(result); }
   };
 
   // Goes to the start of `program`, for a partition of `elements` elements. `program` and `arrived` must outlive the
@@ -83,7 +84,7 @@ class Cursor {
       case Program::Content::kContributions:
         return types_.contribution;
       case Program::Content::kPartialSums:
-        return types_.partial;
+        return types_.partial();
       case Program::Content::kResults:
         return types_.result;
     }

@@ -54,8 +54,7 @@ uint32_t OpenRuns::open(uint32_t schedule, uint32_t partition, uint64_t step, Re
   run.piece = kNone;
   run.waits_for = kNone;
   run.is_wanted = false;
-  run.cursor.open(&schedules_[schedule], elements,
-                  {plan_->push_type(tensor), plan::Plan::partial_type(tensor), tensor.type}, &arrived_);
+  run.cursor.open(&schedules_[schedule], elements, {plan_->push_type(tensor), tensor.type}, &arrived_);
   return index;
 }
 

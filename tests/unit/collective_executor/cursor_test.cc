@@ -32,7 +32,7 @@ class CursorTest : public ::testing::Test {
  protected:
   // Opens a cursor for a partition of two fp16 values, whose partial sums are fp32.
   void open(uint64_t elements = 2) {
-    cursor_.open(&program_, elements, {DataType::kFloat16, DataType::kFloat32, DataType::kFloat16}, &arrived_);
+    cursor_.open(&program_, elements, {DataType::kFloat16, DataType::kFloat16}, &arrived_);
   }
   void begin(std::vector<float> values, uint32_t divisor = 1) {
     const std::vector<uint16_t> own = halves(values);
@@ -131,7 +131,7 @@ TEST_F(CursorTest, CloseReleasesBuffers) {
 TEST_F(CursorTest, GatherAddsInTheOrderOfWorkers) {
   const std::vector<uint32_t> ranks = {1, 2, 0};
   const Program program(gather(3), ranks, 2);
-  cursor_.open(&program, 1, {DataType::kFloat32, DataType::kFloat32, DataType::kFloat32}, &arrived_);
+  cursor_.open(&program, 1, {DataType::kFloat32, DataType::kFloat32}, &arrived_);
   const float own = 1;
   cursor_.begin(std::as_bytes(std::span(&own, 1)), 2, 1, pool_, kernels_);
   const Buffer sent = expect(Cursor::Event::kSend, 1);
