@@ -1,7 +1,6 @@
 #include "comm-lib/pipeline/pipeline.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -41,7 +40,7 @@ Pipeline::~Pipeline() {
 absl::Status Pipeline::on_event(const Event& event) {
   if (std::holds_alternative<Welcome>(event)) prepared_ = nullptr;
   if (const auto* commit = std::get_if<Commit>(&event)) GLN_RETURN_IF_ERROR(take_up(commit->epoch));
-  for (const auto& stage : stages_ | std::views::reverse) GLN_RETURN_IF_ERROR(stage->on_event(event));
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) GLN_RETURN_IF_ERROR((*stage)->on_event(event));
   if (const auto* withdraw = std::get_if<Withdraw>(&event); withdraw != nullptr && prepared_ != nullptr) {
     if (prepared_->epoch == withdraw->epoch) prepared_ = nullptr;
   }
@@ -59,7 +58,7 @@ absl::Status Pipeline::take_up(uint32_t epoch) {
 }
 
 void Pipeline::poll() {
-  for (const auto& stage : stages_ | std::views::reverse) stage->poll();
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) (*stage)->poll();
 }
 
 void Pipeline::advance() {
@@ -68,7 +67,7 @@ void Pipeline::advance() {
 
 void Pipeline::fail(const absl::Status& status) {
   prepared_ = nullptr;
-  for (const auto& stage : stages_ | std::views::reverse) stage->fail(status);
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) (*stage)->fail(status);
 }
 
 void Pipeline::wait(absl::Duration timeout) {

@@ -61,3 +61,10 @@ def test_sentences_begin_with_a_named_thing(pattern: re.Pattern[str]) -> None:
         text = (ROOT / name).read_text()
         found += [f"{name}:{text.count(chr(10), 0, match.start()) + 1}" for match in pattern.finditer(text)]
     assert not found, f"these begin with one of {RIDDLES}, which names nothing: {found}"
+
+
+def test_clang_compiles_the_headers() -> None:
+    found = [
+        name for name in tracked() if name.endswith((".cc", ".h")) and "#include <ranges>" in (ROOT / name).read_text()
+    ]
+    assert not found, "clang 14, which builds the sanitizers, can't compile the views of libstdc++"
