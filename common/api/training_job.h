@@ -112,9 +112,10 @@ struct TrainingJobStatus {
   int64_t observed_generation = 0;
   // Follows from the conditions: Pending, Starting, Running, Restarting, Suspended, Succeeded or Failed.
   std::string phase;
-  std::vector<Condition> conditions;  // Created, Running, Stalled, Restarting, Suspended, Succeeded, Failed
-  uint32_t workers_wanted = 0;        // spec.workers.replicas
-  uint32_t workers_ready = 0;         // running
+  // Created, Running, Stalled, SummerSlow, Restarting, Suspended, Succeeded, Failed, ReconcileFailing
+  std::vector<Condition> conditions;
+  uint32_t workers_wanted = 0;  // spec.workers.replicas
+  uint32_t workers_ready = 0;   // running
   uint32_t workers_succeeded = 0;
   // Indexes of this attempt's workers that have succeeded, ascending. They stay succeeded when their pods are deleted.
   std::vector<uint32_t> succeeded_indexes;

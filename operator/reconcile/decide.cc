@@ -11,6 +11,7 @@
 #include "operator/reconcile/gang_start.h"
 #include "operator/reconcile/job_end.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/progress.h"
 #include "operator/reconcile/status_update.h"
 #include "operator/reconcile/strategy.h"
@@ -23,10 +24,28 @@ namespace gleaner::reconcile {
 namespace {
 
 constexpr absl::Duration kSoon = absl::Seconds(1);
+constexpr char kReconcileFailing[] = "ReconcileFailing";
 
 template <typename T>
 void append(std::vector<T>& all, std::vector<T> more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// Tells people that the operator can't carry its decisions out, and when it can again.
+void report_failing(const Observation& observation, StatusUpdate& update) {
+  if (!observation.failing.has_value()) {
+    if (update.holds(kReconcileFailing)) update.set_condition(kReconcileFailing, false, "Reconciled", "");
+    return;
+  }
+  const Failing& failing = *observation.failing;
+  if (failing.lasting < kFailingPatience) {
+    update.requeue_after(kFailingPatience - failing.lasting);
+    return;
+  }
+  if (!update.holds(kReconcileFailing)) {
+    update.add_urgent_event(kReconcileFailing, absl::StrCat("the operator tries again: it ", failing.why));
+  }
+  update.set_condition(kReconcileFailing, true, "StepFails", failing.why);
 }
 
 // Returns the job's status with the figures that follow from the objects alone: the numbers of workers and summers.
@@ -48,6 +67,7 @@ StatusUpdate begin_update(const Observation& observation, const Workers& workers
   for (const PodView* pod : summers_of_attempt(observation)) {
     status.summers_ready += pod->phase == PodView::Phase::kRunning && !pod->deletion.has_value();
   }
+  report_failing(observation, update);
   return update;
 }
 
@@ -107,6 +127,7 @@ Decision decide_run(const Observation& observation, const Workers& workers, cons
   }
   ProgressDecision progress = Progress(observation, workers).decide(std::move(update));
   draft.plan = std::move(progress.plan);
+  draft.plan_begins = !is_settled(observation);
   return finish(observation.job, std::move(draft), std::move(progress.update));
 }
 

@@ -15,32 +15,62 @@ bool must_be_written_first(const api::TrainingJob& job, const Draft& draft, cons
   return is_new_attempt || !draft.create_summers.empty() || any_succeeded || has_ended(status) != has_ended(job.status);
 }
 
+// StepList holds the steps of a decision in order.
+class StepList {
+ public:
+  // Adds a step, which needs all barriers so far and `needs`. Returns its place.
+  size_t add(Action action, std::vector<size_t> needs = {}) {
+    needs.insert(needs.begin(), barriers_.begin(), barriers_.end());
+    steps_.push_back({std::move(action), std::move(needs)});
+    return steps_.size() - 1;
+  }
+  // Adds a step that all later steps need.
+  void add_barrier(Action action) { barriers_.push_back(add(std::move(action))); }
+
+  std::vector<Step> take() { return std::move(steps_); }
+
+ private:
+  std::vector<Step> steps_;
+  std::vector<size_t> barriers_;
+};
+
 // Adds the steps that create pods, open their gates, write the plan and open the session. EnsureBootstrap comes once,
 // before the first step that needs it.
-void add_pods_and_session(const api::TrainingJob& job, Draft draft, std::vector<Step>& steps) {
+void add_pods_and_session(const api::TrainingJob& job, Draft draft, StepList& steps) {
   const bool starts_workers = !draft.create.empty();
+  std::vector<size_t> bootstrap;  // the place of EnsureBootstrap
+  if (starts_workers || !draft.create_summers.empty() || draft.session.has_value()) {
+    bootstrap.push_back(steps.add(EnsureBootstrap{.starts_workers = starts_workers}));
+  }
   if (starts_workers) {
-    steps.push_back({EnsureBootstrap{.starts_workers = true}});
-    if (job.workers.replicas > 1) steps.push_back({CreateService{}});
-    steps.push_back({CreateWorkers{std::move(draft.create)}});
+    std::vector<size_t> needs = bootstrap;
+    if (job.workers.replicas > 1) needs.push_back(steps.add(CreateService{}));
+    steps.add(CreateWorkers{std::move(draft.create)}, std::move(needs));
   }
-  const bool creates_summers = !draft.create_summers.empty();
-  if (creates_summers) {
-    if (!starts_workers) steps.push_back({EnsureBootstrap{}});
-    steps.push_back({CreateSummers{std::move(draft.create_summers)}});
+  if (!draft.create_summers.empty()) steps.add(CreateSummers{std::move(draft.create_summers)}, bootstrap);
+  if (!draft.release.empty()) steps.add(ReleaseWorkers{std::move(draft.release)});
+  std::vector<size_t> begin;  // the place of the plan without which the session must not begin
+  if (draft.plan.has_value()) {
+    const size_t written = steps.add(WritePlan{*std::move(draft.plan)});
+    if (draft.plan_begins) begin.push_back(written);
   }
-  if (!draft.release.empty()) steps.push_back({ReleaseWorkers{std::move(draft.release)}});
-  if (draft.plan.has_value()) steps.push_back({WritePlan{*std::move(draft.plan)}});
   if (!draft.session.has_value()) return;
-  if (!starts_workers && !creates_summers) steps.push_back({EnsureBootstrap{}});
-  steps.push_back({OpenSession{*std::move(draft.session)}});
-  steps.push_back({std::move(draft.tell)});
+  const size_t open = steps.add(OpenSession{*std::move(draft.session)}, std::move(begin));
+  steps.add(std::move(draft.tell), {open});
+}
+
+// Adds the steps that record Events. Those of the status are recorded once the status is written, at `written`;
+// otherwise the next decision, which makes the same change, would record them again.
+void add_events(const std::vector<EventNote>& events, std::vector<size_t> written, StepList& steps) {
+  RecordEvents urgent, others;
+  for (const EventNote& event : events) (event.urgent ? urgent : others).events.push_back(event);
+  if (!urgent.events.empty()) steps.add(std::move(urgent));
+  if (!others.events.empty()) steps.add(std::move(others), std::move(written));
 }
 
 }  // namespace
 
 Decision finish(const api::TrainingJob& job, Draft draft, StatusUpdate update) {
-  using Order = Step::Order;
   api::TrainingJobStatus status = std::move(update.status);
   status.phase = phase_of(status.conditions);
   const bool status_first = must_be_written_first(job, draft, status);
@@ -48,17 +78,17 @@ Decision finish(const api::TrainingJob& job, Draft draft, StatusUpdate update) {
   const bool is_optional = !job.status.start_time.has_value() && !draft.create.empty();
   std::vector<PodRemoval> remove = std::move(draft.remove);
   const bool remove_job = draft.remove_job;
-  std::vector<Step> steps;
-  if (!draft.confirm_missing.empty())
-    steps.push_back({ConfirmMissing{std::move(draft.confirm_missing)}, Order::kFirst});
-  if (status_first) steps.push_back({WriteStatus{status}, Order::kFirst});
-  if (draft.end_session.has_value()) steps.push_back({EndSession{*std::move(draft.end_session)}});
+  StepList steps;
+  if (!draft.confirm_missing.empty()) steps.add_barrier(ConfirmMissing{std::move(draft.confirm_missing)});
+  if (status_first) steps.add_barrier(WriteStatus{status});
+  if (draft.end_session.has_value()) steps.add(EndSession{*std::move(draft.end_session)});
   add_pods_and_session(job, std::move(draft), steps);
-  if (!remove.empty()) steps.push_back({RemovePods{std::move(remove)}, Order::kAlways});
-  if (!status_first) steps.push_back({WriteStatus{std::move(status), is_optional}, Order::kAlways});
-  if (!update.events().empty()) steps.push_back({RecordEvents{update.events()}});
-  if (remove_job) steps.push_back({RemoveJob{}});
-  return {std::move(steps), update.requeue()};
+  if (!remove.empty()) steps.add(RemovePods{std::move(remove)});
+  std::vector<size_t> written;
+  if (!status_first) written.push_back(steps.add(WriteStatus{std::move(status), is_optional}));
+  add_events(update.events(), std::move(written), steps);
+  if (remove_job) steps.add(RemoveJob{});
+  return {steps.take(), update.requeue()};
 }
 
 }  // namespace gleaner::reconcile

@@ -20,6 +20,7 @@ struct Draft {
   std::vector<PodRelease> release;              // workers whose gate opens
   std::optional<api::ReductionPlan> plan;       // to write
   std::optional<coordinator::Options> session;  // the session to open
+  bool plan_begins = false;                     // `plan` records with which summers the session begins
   TellSession tell;                             // reported if `session` is set
   std::vector<PodRemoval> remove;               // pods to delete
   bool remove_job = false;
@@ -29,8 +30,9 @@ struct Draft {
 // of `update`.
 //
 // Pods that seem to be gone are checked first. Facts that the objects can't show again are then written before all
-// other actions: a new attempt number, a new number of a summer, the success of a worker, and the job's end. Pods are
-// removed and the status is written even after a step has failed.
+// other actions: a new attempt number, a new number of a summer, the success of a worker, and the job's end. Nothing
+// else is carried out if one of these fails. Each other step needs only the steps that make what it uses (Step::needs),
+// so that a refused write of one kind does not keep the job from everything else.
 Decision finish(const api::TrainingJob& job, Draft draft, StatusUpdate update);
 
 }  // namespace gleaner::reconcile

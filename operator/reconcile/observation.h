@@ -41,6 +41,15 @@ struct ScalingRequest {
   std::vector<uint32_t> overdue;  // summers that still run long after they were told to leave
 };
 
+// A job whose decisions can't be carried out for this time has the condition ReconcileFailing.
+inline constexpr absl::Duration kFailingPatience = absl::Seconds(30);
+
+// Reconciliations of a job that fail again and again.
+struct Failing {
+  absl::Duration lasting;  // since the first failure
+  std::string why;         // of the last failure
+};
+
 struct Observation {
   api::TrainingJob job;
   std::vector<std::shared_ptr<const PodView>> pods;  // the pods that this job controls, of all attempts
@@ -50,6 +59,7 @@ struct Observation {
   std::optional<ScalingRequest> scaling;  // absent: the autoscaler has not judged the job yet
   // The time for which the operator waits before it tries again to create objects that the API server has refused.
   absl::Duration creation_pause;
+  std::optional<Failing> failing;                    // absent: the last decision was carried out
   absl::Duration session_ended_for;                  // time since the session got its outcome
   absl::flat_hash_map<std::string, NodeView> nodes;  // the nodes of `pods`, by name
   // The machines that could take a summer of this job, best first. Absent unless needs_candidates()

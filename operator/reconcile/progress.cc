@@ -1,5 +1,6 @@
 #include "operator/reconcile/progress.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,10 +34,10 @@ std::string slow_summers(const coordinator::JobState& session) {
 }  // namespace
 
 ProgressDecision Progress::decide(StatusUpdate update) const {
-  // After a change of leader a session has no data until its members have returned. Until then the status and the
-  // ReductionPlan stay unchanged.
-  const bool behind = observation_.session.has_value() && observation_.session->epoch < update.status.epoch;
-  if (behind && is_settled(observation_)) {
+  // After a change of leader there is no session, and then one without data until its members have returned. Until then
+  // the status and the ReductionPlan stay unchanged: a plan's epoch may not go back.
+  const uint32_t epoch = observation_.session.has_value() ? observation_.session->epoch : 0;
+  if (is_settled(observation_) && epoch < std::max(update.status.epoch, observation_.plan->spec.epoch)) {
     update.requeue_after(kReportInterval);
     return {std::move(update), std::nullopt};
   }

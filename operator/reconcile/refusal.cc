@@ -35,18 +35,15 @@ EventNote refusal_event(const std::string& kind, const absl::Status& why) {
           ""};
 }
 
-Decision refused_start(const Observation& observation, const Decision& decision, const Refusal& refusal) {
+Decision refused_start(const Observation& observation, const Decision& decision, size_t refused,
+                       const Refusal& refusal) {
   const EventNote event = refusal_event(refusal.kind, refusal.why);
-  const std::vector<Step>& decided = decision.steps();
-  auto rest = std::find_if(decided.begin(), decided.end(),
-                           [](const Step& step) { return std::holds_alternative<CreateWorkers>(step.action); });
-  if (rest != decided.end()) ++rest;
-  std::vector<Step> steps(rest, decided.end());
-  for (Step& step : steps) {
-    auto* const write = std::get_if<WriteStatus>(&step.action);
+  std::vector<Step> steps = decision.steps();
+  for (size_t i = refused; i < steps.size(); ++i) {
+    auto* const write = std::get_if<WriteStatus>(&steps[i].action);
     if (write != nullptr) *write = {refused_status(observation.job, write->status, event, refusal.at), false};
   }
-  if (!shows(observation.job.status, event)) steps.push_back({RecordEvents{{event}}, Step::Order::kAlways});
+  if (!shows(observation.job.status, event)) steps.push_back({RecordEvents{{event}}, {}});
   return {std::move(steps), std::min(refusal.pause, decision.requeue_after().value_or(absl::InfiniteDuration()))};
 }
 

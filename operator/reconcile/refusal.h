@@ -2,6 +2,7 @@
 // stands against it. Pure functions say how the decision goes on.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,11 +19,12 @@ struct Refusal {
   absl::Duration pause;  // the operator tries again after this time
 };
 
-// Returns the decision that replaces the rest of `decision` after the API server has refused a worker's pod, or an
-// object that the workers' pods need. It has the steps after CreateWorkers, but writes a status that shows the refusal,
-// and records an Event about it unless the job's status shows the same refusal already. The decision does not fail: the
-// operator tries again after the pause.
-Decision refused_start(const Observation& observation, const Decision& decision, const Refusal& refusal);
+// Returns the decision that replaces `decision` after the API server has refused a worker's pod, or an object that the
+// workers' pods need. It has the same steps in the same places. A status that is to be written after the step at place
+// `refused` shows the refusal. An Event tells it unless the job's status shows the same refusal already. The decision
+// does not fail: the operator tries again after the pause.
+Decision refused_start(const Observation& observation, const Decision& decision, size_t refused,
+                       const Refusal& refusal);
 
 // Returns the Event about an object of this kind that the API server has refused.
 EventNote refusal_event(const std::string& kind, const absl::Status& why);

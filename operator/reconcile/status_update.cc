@@ -43,6 +43,10 @@ void StatusUpdate::add_event(bool warning, std::string reason, std::string messa
   events_.push_back({warning, std::move(reason), std::move(message), std::move(cause)});
 }
 
+void StatusUpdate::add_urgent_event(std::string reason, std::string message) {
+  events_.push_back({true, std::move(reason), std::move(message), "", true});
+}
+
 void StatusUpdate::requeue_after(absl::Duration delay) {
   if (!requeue_.has_value() || delay < *requeue_) requeue_ = delay;
 }

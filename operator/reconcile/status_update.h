@@ -25,6 +25,8 @@ class StatusUpdate {
   void stop_running(const std::string& reason, const std::string& message);
 
   void add_event(bool warning, std::string reason, std::string message, std::string cause = "");
+  // Adds a warning that is recorded even if the status can't be written.
+  void add_urgent_event(std::string reason, std::string message);
   // The shortest of several delays applies.
   void requeue_after(absl::Duration delay);
 

@@ -2,6 +2,7 @@
 // it needs. DecisionExecutor (operator/service/decision_executor.h) carries the steps of a Decision out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -31,6 +32,8 @@ struct EventNote {
   bool warning = false;
   std::string reason, message;
   std::string cause;  // reason of a change of summers, for metrics; else empty
+  // Recorded even if the status that shows the same fact can't be written.
+  bool urgent = false;
 };
 
 // A member whose end the API server shows. The coordinator itself may not notice the end.
@@ -111,11 +114,14 @@ using Action =
                  ReleaseWorkers, WritePlan, OpenSession, TellSession, RemovePods, RecordEvents, RemoveJob>;
 
 struct Step {
-  // kNormal: skipped after a failure. kFirst: if it fails, no other step runs. kAlways: runs after a failure, too.
-  enum class Order { kNormal, kFirst, kAlways };
   Action action;
-  Order order = Order::kNormal;
+  // The earlier steps of the decision, by place, without which this one must not be carried out. It is skipped if one
+  // of them failed or was skipped. All other failures leave it alone.
+  std::vector<size_t> needs;
 };
+
+// Returns the step's purpose as it follows "can't": "write the ReductionPlan".
+const char* purpose_of(const Action& action);
 
 // Adds the pod to `removals` unless it is being deleted already.
 inline void add_removal(const PodView& pod, std::vector<PodRemoval>& removals) {

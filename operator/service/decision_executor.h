@@ -1,6 +1,7 @@
-// DecisionExecutor carries out the steps of a Decision in order, and returns their outcome. It changes no decision: if
-// the API server refuses an object that the start of the workers needs, the decision that refused_start() returns
-// replaces the steps that are left.
+// DecisionExecutor carries out the steps of a Decision in order, and returns their outcome. A step that fails keeps
+// only the steps that need it from being carried out. DecisionExecutor changes no decision: if the API server refuses
+// an object that the start of the workers needs, the decision that refused_start() returns replaces the steps that are
+// left.
 //
 // Thread safe: several threads may call it at the same time for different jobs, but not for the same job.
 #pragma once
@@ -34,9 +35,6 @@ class DecisionExecutor {
   Outcome carry_out(const reconcile::Observation& observation, const reconcile::Decision& decision) const;
 
  private:
-  // Adds the outcomes of the decision's steps to `outcome`.
-  void run(const reconcile::Observation& observation, const reconcile::Decision& decision, Outcome& outcome) const;
-
   const StepRunner runner_;
 };
 

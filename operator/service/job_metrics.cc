@@ -27,6 +27,8 @@ JobMetrics::JobMetrics(prometheus::Registry& registry)
                gauges(registry, "gleaner_job_summers_reason", "1 for the reason for the number of summers wanted")},
       epoch_(gauges(registry, "gleaner_job_epoch", "Epoch of the plan in force; 0: none")),
       restarts_(gauges(registry, "gleaner_job_restarts", "Failures so far that backoffLimit counts")),
+      failing_(gauges(registry, "gleaner_job_reconcile_failing_seconds",
+                      "Time for which the operator has failed to reconcile the job; 0: it has not failed")),
       strategy_bytes_(gauges(registry, "gleaner_job_strategy_bytes",
                              "Bytes of the tensors that this strategy sums under the plan in force")),
       step_bytes_(gauges(registry, "gleaner_job_step_bytes", "Gradient bytes that a worker reduces in a step")),
@@ -166,6 +168,12 @@ void JobMetrics::update(const api::TrainingJob& job, const api::TrainingJobStatu
   if (session == nullptr) return;
   show_strategies(series, session->strategies);
   follow_session(series, session->summary);
+}
+
+void JobMetrics::set_failing(const std::string& key, absl::Duration lasting) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = series_.find(key);
+  if (found != series_.end()) set(found->second, failing_, absl::ToDoubleSeconds(lasting));
 }
 
 void JobMetrics::remove(const std::string& key) {

@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/api/training_job.h"
 #include "coordinator/service.h"
 
@@ -26,6 +27,9 @@ class JobMetrics {
   // `session` may be null.
   void update(const api::TrainingJob& job, const api::TrainingJobStatus& status, const coordinator::JobState* session)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // `lasting`: the time for which reconciliations of this job fail; 0: the last one did not. Has no effect before the
+  // first update().
+  void set_failing(const std::string& key, absl::Duration lasting) ABSL_LOCKS_EXCLUDED(mutex_);
   // `change`: SummerAdded, SummerRemoved, SummerLeft, SummerLost or SummerRefused.
   void count_change(const api::TrainingJob& job, const std::string& change, const std::string& cause)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -67,6 +71,7 @@ class JobMetrics {
   const SummerGauges summers_;
   Gauges* const epoch_;
   Gauges* const restarts_;
+  Gauges* const failing_;
   Gauges* const strategy_bytes_;
   Gauges* const step_bytes_;
   Gauges* const communication_;

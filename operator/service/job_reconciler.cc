@@ -12,6 +12,7 @@ JobReconciler::JobReconciler(Parts parts)
       sessions_(parts_.env, parts_.sessions),
       reports_(parts_.env, parts_.client),
       backoff_(parts_.env),
+      failing_(parts_.env),
       executor_({parts_.env, parts_.client, parts_.identities, sessions_, reports_, backoff_, parts_.events,
                  parts_.metrics}) {}
 
@@ -23,8 +24,11 @@ kube::Result JobReconciler::reconcile(const std::string& key) {
   const Outcome outcome = executor_.carry_out(observation, decision);
   // NotFound is no failure if the job was deleted meanwhile.
   const bool is_gone = absl::IsNotFound(outcome.failure) && parts_.cluster.job(key) == nullptr;
-  if (!outcome.failure.ok() && !is_gone) return kube::Retry{outcome.failure};
+  failing_.note(key, is_gone ? absl::OkStatus() : outcome.failure);
   parts_.metrics.update(*job, outcome.status, observation.session.has_value() ? &*observation.session : nullptr);
+  const std::optional<reconcile::Failing> failing = failing_.find(key);
+  parts_.metrics.set_failing(key, failing.has_value() ? failing->lasting : absl::ZeroDuration());
+  if (!outcome.failure.ok() && !is_gone) return kube::Retry{outcome.failure};
   if (outcome.requeue_after.has_value()) return kube::RequeueAfter{*outcome.requeue_after};
   return kube::Done{};
 }
@@ -34,6 +38,7 @@ kube::Result JobReconciler::forget(const std::string& key) {
   end_session(key, "the job is gone");
   parts_.metrics.remove(key);
   backoff_.forget(key);
+  failing_.note(key, absl::OkStatus());
   const std::string ns = key.substr(0, key.find('/'));
   if (parts_.cluster.has_jobs(ns)) return kube::Done{};
   const absl::Status dropped = parts_.identities.drop_bootstrap(ns);
@@ -48,6 +53,7 @@ reconcile::Observation JobReconciler::observe(const api::TrainingJob& job) {
   observation.session = std::move(session.state);
   observation.session_ended_for = session.ended_for;
   observation.creation_pause = backoff_.pause(job);
+  observation.failing = failing_.find(job.meta.key());
   observation.scaling = parts_.scaling_request(job.meta.key());
   if (reconcile::needs_candidates(observation)) {
     observation.candidates = parts_.cluster.candidates(job, reconcile::Workers(observation).nodes());

@@ -1,6 +1,6 @@
 // JobReconciler observes a TrainingJob, calls reconcile::decide(), and has DecisionExecutor carry the decision out. Its
-// only state in memory is the sessions that this process coordinates, the figures that it wrote last, and the pauses
-// after refusals. A new leader can recover the first two, and begins without pauses.
+// only state in memory is the sessions that this process coordinates, the figures that it wrote last, the pauses after
+// refusals, and since when reconciliations fail. A new leader can recover the first two, and begins without the others.
 #pragma once
 
 #include <functional>
@@ -17,6 +17,7 @@
 #include "operator/service/coordinated_sessions.h"
 #include "operator/service/creation_backoff.h"
 #include "operator/service/decision_executor.h"
+#include "operator/service/failing_jobs.h"
 #include "operator/service/identity_store.h"
 #include "operator/service/job_metrics.h"
 #include "operator/service/report_writer.h"
@@ -51,6 +52,7 @@ class JobReconciler final : public kube::Reconciler {
   CoordinatedSessions sessions_;
   ReportWriter reports_;
   CreationBackoff backoff_;
+  FailingJobs failing_;
   DecisionExecutor executor_;
 };
 

@@ -21,6 +21,8 @@ namespace {
 constexpr char kLeaseName[] = "gleaner-operator";
 constexpr absl::Duration kFirstSync = absl::Minutes(5);
 constexpr absl::Duration kPollInterval = absl::Milliseconds(200);
+// While one step of a job's decisions fails, the others still have to follow the job.
+constexpr absl::Duration kLongestRetry = absl::Seconds(30);
 constexpr uint32_t kRequestsInFlight = 32;
 
 // A temporary folder for key files that only this process can read. The destructor removes it.
@@ -117,7 +119,7 @@ absl::Status run(const Env& env, const OperatorOptions& options, const kube::Cre
   client_options.user_agent = absl::StrCat("gleaner-operator/", GLEANER_VERSION);
   client_options.in_flight = kRequestsInFlight;
   GLN_ASSIGN_OR_RETURN(const auto client, kube::Client::create(env, std::move(client_options)));
-  kube::WorkQueue queue(*env.clock);
+  kube::WorkQueue queue(*env.clock, kLongestRetry);
   Cluster cluster(env, *client, queue, options.watch);
   GLN_ASSIGN_OR_RETURN(
       const auto health,

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "operator/reconcile/draft.h"
 #include "tests/manual_clock.h"
@@ -131,8 +133,8 @@ TEST_F(Execution, RemovesPodsAndWritesStatusAfterFailure) {
   EXPECT_THAT(client_.calls, Contains("remove pods old"));
   EXPECT_THAT(client_.calls, Contains("replace trainingjobs digits status"));
   EXPECT_THAT(client_.calls, Not(Contains("create pods digits-worker-1")));
-  EXPECT_THAT(service_.calls, IsEmpty());
-  EXPECT_THAT(events_.reasons, IsEmpty()) << "Events are recorded after all other steps";
+  EXPECT_THAT(service_.calls, Contains("add team/digits/0")) << "members that run need no new pods";
+  EXPECT_THAT(events_.reasons, ElementsAre("Running")) << "the status that shows the same is written";
 }
 
 TEST_F(Execution, RefusalReplacesStatus) {
@@ -217,8 +219,12 @@ TEST_F(Execution, RefusedPlanIsEventAndFailure) {
   proposal.draft.session.emplace().job = "team/digits/0";
   client_.errors["apply reductionplans digits"] = absl::InternalError("failed calling webhook");
   EXPECT_TRUE(absl::IsInternal(carry_out(proposal).failure));
-  EXPECT_THAT(events_.reasons, ElementsAre("ReductionPlanRefused"));
-  EXPECT_THAT(service_.calls, IsEmpty());
+  EXPECT_THAT(events_.reasons, ElementsAre("Running", "ReductionPlanRefused"));
+  EXPECT_THAT(service_.calls, Contains("add team/digits/0")) << "a session that may run already";
+  service_.calls.clear();
+  proposal.draft.plan_begins = true;
+  carry_out(proposal);
+  EXPECT_THAT(service_.calls, IsEmpty()) << "the plan has to record with which summers a session begins";
 }
 
 TEST_F(Execution, OutageIsNoRefusal) {
@@ -249,6 +255,74 @@ TEST_F(Execution, FirstStatusMayWait) {
   client_.errors["create pods digits-worker-0"] = absl::AlreadyExistsError("it is there");
   EXPECT_EQ(carry_out(busy(job_)).requeue_after, absl::Seconds(5));
   EXPECT_THAT(client_.calls, Contains("replace trainingjobs digits status")) << "the status has changed";
+}
+
+// A decision that has a step of each kind, except one that confirms that pods are gone.
+Proposal everything(const api::TrainingJob& job) {
+  Proposal proposal = busy(job);
+  proposal.draft.create_summers = {pod("digits-summer-0")};
+  proposal.draft.release = {{"digits-worker-0", {}}};
+  proposal.draft.plan.emplace().meta.name = "digits";
+  proposal.draft.tell.ended = {{coordinator::Role::kWorker, 1, absl::OkStatus()}};
+  proposal.draft.end_session = "a new attempt begins";
+  proposal.draft.remove_job = true;
+  return proposal;
+}
+
+// A write that fails, and the calls that are left out because of it.
+struct FailureCase {
+  const char* call;
+  std::vector<std::string> left_out;
+};
+
+TEST_F(Execution, FailedStepStopsOnlyStepsThatNeedIt) {
+  const std::string workers[] = {"create pods digits-worker-0", "create pods digits-worker-1"};
+  const std::string summer = "create pods digits-summer-0";
+  const std::vector<FailureCase> cases = {{"apply configmaps gleaner-bootstrap", {workers[0], workers[1], summer}},
+                                          {"apply services digits", {workers[0], workers[1]}},
+                                          {"create pods digits-worker-0", {workers[1]}},
+                                          {"create pods digits-worker-1", {}},
+                                          {"create pods digits-summer-0", {}},
+                                          {"patch pods digits-worker-0", {}},
+                                          {"apply reductionplans digits", {}},
+                                          {"remove pods old", {}},
+                                          {"remove trainingjobs digits", {}},
+                                          {"add team/digits/0", {"ended 1"}}};
+  const auto calls = [this](const char* failing, const absl::Status& answer) {
+    // A new operator: none of its memories keeps a call away.
+    IdentityStore identities(env_, client_, "gleaner-system", {}, std::filesystem::temp_directory_path());
+    CoordinatedSessions sessions(env_, service_);
+    CreationBackoff backoff(env_);
+    const DecisionExecutor executor({env_, client_, identities, sessions, reports_, backoff, events_, metrics_});
+    client_.errors = service_.errors = {{failing, answer}};
+    client_.calls.clear();
+    service_.calls.clear();
+    events_ = {};
+    reconcile::Observation observation;
+    observation.job = job_;
+    executor.carry_out(observation, everything(job_).decision());
+    std::set<std::string> done(client_.calls.begin(), client_.calls.end());
+    done.insert(service_.calls.begin(), service_.calls.end());
+    if (std::count(events_.reasons.begin(), events_.reasons.end(), "Running") > 0) done.insert("event Running");
+    return done;
+  };
+  const std::set<std::string> all = calls("", absl::OkStatus());
+  for (const FailureCase& failure : cases) {
+    ASSERT_TRUE(all.contains(failure.call)) << failure.call;
+    for (const absl::Status& answer : {absl::UnavailableError("connection refused"), absl::InternalError("webhook")}) {
+      std::set<std::string> expected = all;
+      for (const std::string& call : failure.left_out) expected.erase(call);
+      EXPECT_EQ(calls(failure.call, answer), expected) << failure.call << ": " << answer;
+    }
+  }
+}
+
+TEST_F(Execution, UrgentEventNeedsNoStatus) {
+  Proposal proposal = quiet(job_);
+  proposal.update.add_urgent_event("ReconcileFailing", "it can't write the status");
+  client_.errors["replace trainingjobs digits status"] = absl::InvalidArgumentError("too long");
+  EXPECT_THAT(carry_out(proposal).failure.message(), HasSubstr("can't write the status: too long"));
+  EXPECT_THAT(events_.reasons, ElementsAre("ReconcileFailing"));
 }
 
 class Sessions : public Execution {};

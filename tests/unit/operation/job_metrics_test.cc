@@ -38,6 +38,18 @@ TEST_F(JobMetricsTest, FollowTheJob) {
   EXPECT_THAT(text(), Not(HasSubstr("phase=\"Running\",trainingjob")));
 }
 
+TEST_F(JobMetricsTest, FailingJobsShowForHowLong) {
+  metrics_.set_failing(job_.meta.key(), absl::Seconds(7));
+  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_reconcile_failing_seconds{"))) << "the job is not known yet";
+  metrics_.update(job_, job_.status, nullptr);
+  metrics_.set_failing(job_.meta.key(), absl::Seconds(7));
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_reconcile_failing_seconds{namespace=\"team\",trainingjob=\"digits\"} 7"));
+  metrics_.set_failing(job_.meta.key(), absl::ZeroDuration());
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_reconcile_failing_seconds{namespace=\"team\",trainingjob=\"digits\"} 0"));
+  metrics_.remove(job_.meta.key());
+  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_reconcile_failing_seconds{")));
+}
+
 TEST_F(JobMetricsTest, StepsIncreaseAndRestartWithAnAttempt) {
   coordinator::JobState session;
   session.summary.tensors = 3;

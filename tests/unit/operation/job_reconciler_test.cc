@@ -144,6 +144,25 @@ TEST_F(JobReconcilerTest, ShowsThatAWebhookIsDownAndGoesOnWhenItIsGone) {
   EXPECT_THAT(message("Running"), HasSubstr("scheduled and started"));
 }
 
+TEST_F(JobReconcilerTest, NewLeaderOpensTheSessionOfARunningJob) {
+  ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
+  for (const char* pod : {"digits-worker-0", "digits-worker-1"}) {
+    bind(pod);
+    set_phase(pod, "Running");
+  }
+  sessions_.job.emplace().epoch = 3;
+  sessions_.job->phase = coordinator::JobState::Phase::kRunning;
+  ASSERT_TRUE(reconciled([&] { return job()->status.epoch == 3; }));
+  sessions_.job.reset();
+  sessions_.calls.clear();
+  begin_operator();
+  for (int i = 0; i < 3; ++i) {
+    const kube::Result result = reconciler_->reconcile(key());
+    EXPECT_FALSE(std::holds_alternative<kube::Retry>(result)) << std::get<kube::Retry>(result).why;
+  }
+  EXPECT_THAT(sessions_.calls, testing::Contains(absl::StrCat("add ", key(), "/0")));
+}
+
 TEST_F(JobReconcilerTest, ASucceededWorkersPodMayBeDeleted) {
   ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
   for (const char* pod : {"digits-worker-0", "digits-worker-1"}) {

@@ -226,5 +226,27 @@ TEST(Progress, StaysWhileSessionIsBehind) {
   EXPECT_FALSE(next.update.status.communication.bound.empty());
 }
 
+TEST(Progress, NewLeaderLeavesThePlanUntilMembersReturn) {
+  World world = with_summers();
+  world.settle();
+  ASSERT_EQ(world.plan->spec.epoch, 1U);
+  const auto expect_nothing_written = [&world](const char* when) {
+    const Actions actions = world.look();
+    EXPECT_FALSE(actions.plan.has_value()) << when << ": the API server refuses a plan with an earlier epoch";
+    EXPECT_EQ(actions.status.epoch, 1U) << when;
+    EXPECT_TRUE(actions.session.has_value()) << when;
+  };
+  const coordinator::JobState running = *world.session;
+  world.session.reset();
+  expect_nothing_written("without a session");
+  world.session.emplace();
+  expect_nothing_written("before members return");
+  world.job.status.epoch = 0;
+  EXPECT_FALSE(world.look().plan.has_value()) << "the status may be older than the plan";
+  world.session = running;
+  world.session->epoch = 2;
+  EXPECT_EQ(world.look().plan->spec.epoch, 2U);
+}
+
 }  // namespace
 }  // namespace gleaner::reconcile

@@ -105,7 +105,7 @@ TEST(Start, KeepsRefusalUntilNextTry) {
   World world(2);
   const Observation observation = world.observe();
   const Refusal refusal{"Pod", absl::InternalError("failed calling webhook"), world.now, absl::Seconds(8)};
-  world.job.status = *refused_start(observation, decide(observation, {}), refusal).status();
+  world.job.status = *refused_start(observation, decide(observation, {}), 0, refusal).status();
   world.creation_pause = absl::Seconds(8);
   const Actions waiting = world.look();
   EXPECT_THAT(waiting.create, IsEmpty());

@@ -27,6 +27,7 @@ Observation World::observe() {
   observation.plan = plan;
   observation.session = session;
   observation.scaling = scaling;
+  observation.failing = failing;
   observation.session_ended_for = session_ended_for;
   observation.creation_pause = creation_pause;
   observation.now = now;

@@ -41,6 +41,7 @@ class World {
   std::optional<api::ReductionPlan> plan;
   std::optional<coordinator::JobState> session;
   std::optional<ScalingRequest> scaling;
+  std::optional<Failing> failing;
   absl::Duration session_ended_for, creation_pause;
   std::map<std::string, NodeView> nodes;
   std::vector<placement::Candidate> spare;
