@@ -134,6 +134,7 @@ void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.text("selector", status.selector);
   fields.number("attempt", status.attempt);
   fields.number("restarts", status.restarts);
+  fields.number("retries", status.retries);
   fields.number("epoch", status.epoch);
   fields.text("strategy", status.communication.strategy);
   fields.text("bits", status.communication.bits);
@@ -141,6 +142,7 @@ void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.text("goodput", status.communication.goodput);
   fields.text("efficiency", status.communication.efficiency);
   fields.time("startTime", status.start_time);
+  fields.time("nextStartTime", status.next_start_time);
   fields.time("completionTime", status.completion_time);
 }
 
@@ -217,7 +219,9 @@ json to_json(const TrainingJobStatus& status) {
   if (!status.communication.bound.empty()) object["bound"] = status.communication.bound;
   if (!status.communication.goodput.empty()) object["goodput"] = status.communication.goodput;
   if (!status.communication.efficiency.empty()) object["efficiency"] = status.communication.efficiency;
+  if (status.retries > 0) object["retries"] = status.retries;
   if (status.start_time) object["startTime"] = format_time(*status.start_time);
+  if (status.next_start_time) object["nextStartTime"] = format_time(*status.next_start_time);
   if (status.completion_time) object["completionTime"] = format_time(*status.completion_time);
   return object;
 }

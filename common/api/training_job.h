@@ -112,7 +112,7 @@ struct TrainingJobStatus {
   int64_t observed_generation = 0;
   // Follows from the conditions: Pending, Starting, Running, Restarting, Suspended, Succeeded or Failed.
   std::string phase;
-  // Created, Running, Stalled, SummerSlow, Restarting, Suspended, Succeeded, Failed, ReconcileFailing
+  // Created, Running, Stalled, SummerSlow, SummersRefused, Restarting, Suspended, Succeeded, Failed, ReconcileFailing
   std::vector<Condition> conditions;
   uint32_t workers_wanted = 0;  // spec.workers.replicas
   uint32_t workers_ready = 0;   // running
@@ -126,10 +126,13 @@ struct TrainingJobStatus {
   std::string selector;      // label selector of the worker pods, for the scale subresource
   uint32_t attempt = 0;      // number of the set of pods: grows with every restart, resume and release
   uint32_t restarts = 0;     // failures of the job's own pods so far; at most backoffLimit
+  uint32_t retries = 0;      // attempts in a row, up to the current one, that follow an attempt without a good run
   uint32_t epoch = 0;        // epoch of the plan in force
   CommunicationStatus communication;
   // When the pods of the first attempt since the last suspension were created; suspension clears it.
   std::optional<absl::Time> start_time;
+  // No pod of the attempt is created before this time. Absent: the attempt has begun.
+  std::optional<absl::Time> next_start_time;
   std::optional<absl::Time> completion_time;
   bool operator==(const TrainingJobStatus&) const = default;
 };

@@ -25,6 +25,7 @@ namespace {
 
 constexpr absl::Duration kSoon = absl::Seconds(1);
 constexpr char kReconcileFailing[] = "ReconcileFailing";
+constexpr char kSummersRefused[] = "SummersRefused";
 
 template <typename T>
 void append(std::vector<T>& all, std::vector<T> more) {
@@ -71,6 +72,17 @@ StatusUpdate begin_update(const Observation& observation, const Workers& workers
   return update;
 }
 
+// Tells people that the API server refuses summers, and when it admits them again: a summer of this attempt then
+// exists.
+void report_refused_summers(const Observation& observation, StatusUpdate& update) {
+  if (const auto& refused = observation.summers_refused; refused.has_value()) {
+    update.set_condition(kSummersRefused, true, refused->reason, refused->why);
+    if (refused->pause > absl::ZeroDuration()) update.requeue_after(refused->pause);
+  } else if (update.holds(kSummersRefused) && !summers_of_attempt(observation).empty()) {
+    update.set_condition(kSummersRefused, false, "SummersAdmitted", "");
+  }
+}
+
 Decision finish(const Observation& observation, EndDecision end, Draft draft = {}) {
   draft.end_session = std::move(end.end_session);
   draft.remove = std::move(end.remove);
@@ -106,17 +118,18 @@ Decision decide_run(const Observation& observation, const Workers& workers, cons
                     StatusUpdate update) {
   PlacementDecision placement = SummerPlacement(observation, workers, settings).decide(std::move(update));
   update = std::move(placement.update);
-  append(draft.create_summers, std::move(placement.create));
+  draft.create_summers = std::move(placement.create);
   append(draft.remove, std::move(placement.remove));
   if (!placement.settled) return finish(observation.job, std::move(draft), std::move(update));
   explain_no_summers(observation.job, update.status.summers);
+  report_refused_summers(observation, update);
   const AttemptSession session(observation, workers);
   draft.session = session.options();
   draft.tell.ended = session.ended_workers();
   if (wants_summers(observation.job) && has_begun(observation)) {
     ScalingDecision scaling = SummerScaling(observation, settings).decide(std::move(update));
     update = std::move(scaling.update);
-    append(draft.create_summers, std::move(scaling.create));
+    draft.create_summers = std::move(scaling.create);
     append(draft.remove, std::move(scaling.remove));
     append(draft.tell.ended, std::move(scaling.ended));
     draft.tell.release = std::move(scaling.release);
@@ -165,6 +178,11 @@ Decision decide(const Observation& observation, const PodSettings& settings) {
   StatusUpdate update = begin_update(observation, workers);
   if (job.meta.deletion_time.has_value()) return finish(observation, end.abandon(std::move(update)));
   if (update.holds("Succeeded") || update.holds("Failed")) return finish(observation, end.clean_up(std::move(update)));
+  // Success comes before the clock and before a wish to suspend: both may have come while no operator ran. The workers
+  // of a suspended job may end with 0 because they were told to end.
+  if (update.status.workers_succeeded == job.workers.replicas && !update.holds("Suspended")) {
+    return decide_success(observation, workers, std::move(update));
+  }
   const auto& limit = job.run_policy.active_deadline;
   if (limit.has_value() && update.status.start_time.has_value()) {
     const absl::Duration left = *update.status.start_time + *limit - observation.now;
@@ -177,9 +195,6 @@ Decision decide(const Observation& observation, const PodSettings& settings) {
   }
   if (job.run_policy.suspend) return finish(observation, end.suspend(std::move(update)));
   if (update.holds("Suspended")) return finish(observation, end.resume(std::move(update)));
-  if (update.status.workers_succeeded == job.workers.replicas) {
-    return decide_success(observation, workers, std::move(update));
-  }
   if (auto failure = find_failure(observation, workers, update.holds("Created")); failure.has_value()) {
     return decide_failure(observation, workers, std::move(update), *std::move(failure));
   }

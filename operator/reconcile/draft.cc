@@ -12,7 +12,8 @@ bool has_ended(const api::TrainingJobStatus& status) { return status.phase == "S
 bool must_be_written_first(const api::TrainingJob& job, const Draft& draft, const api::TrainingJobStatus& status) {
   const bool is_new_attempt = status.attempt != job.status.attempt;
   const bool any_succeeded = status.succeeded_indexes != job.status.succeeded_indexes;
-  return is_new_attempt || !draft.create_summers.empty() || any_succeeded || has_ended(status) != has_ended(job.status);
+  return is_new_attempt || !draft.create_summers.pods.empty() || any_succeeded ||
+         has_ended(status) != has_ended(job.status);
 }
 
 // StepList holds the steps of a decision in order.
@@ -39,7 +40,7 @@ class StepList {
 void add_pods_and_session(const api::TrainingJob& job, Draft draft, StepList& steps) {
   const bool starts_workers = !draft.create.empty();
   std::vector<size_t> bootstrap;  // the place of EnsureBootstrap
-  if (starts_workers || !draft.create_summers.empty() || draft.session.has_value()) {
+  if (starts_workers || !draft.create_summers.pods.empty() || draft.session.has_value()) {
     bootstrap.push_back(steps.add(EnsureBootstrap{.starts_workers = starts_workers}));
   }
   if (starts_workers) {
@@ -47,7 +48,7 @@ void add_pods_and_session(const api::TrainingJob& job, Draft draft, StepList& st
     if (job.workers.replicas > 1) needs.push_back(steps.add(CreateService{}));
     steps.add(CreateWorkers{std::move(draft.create)}, std::move(needs));
   }
-  if (!draft.create_summers.empty()) steps.add(CreateSummers{std::move(draft.create_summers)}, bootstrap);
+  if (!draft.create_summers.pods.empty()) steps.add(std::move(draft.create_summers), bootstrap);
   if (!draft.release.empty()) steps.add(ReleaseWorkers{std::move(draft.release)});
   std::vector<size_t> begin;  // the place of the plan without which the session must not begin
   if (draft.plan.has_value()) {

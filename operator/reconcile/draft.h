@@ -16,7 +16,7 @@ struct Draft {
   std::vector<std::string> confirm_missing;     // pods that seem to be gone; if one exists, nothing else is carried out
   std::optional<std::string> end_session;       // the reason to end the coordinator session
   std::vector<nlohmann::json> create;           // worker pods
-  std::vector<nlohmann::json> create_summers;   // summer pods
+  CreateSummers create_summers;                 // its step is left out if it has no pods
   std::vector<PodRelease> release;              // workers whose gate opens
   std::optional<api::ReductionPlan> plan;       // to write
   std::optional<coordinator::Options> session;  // the session to open

@@ -29,8 +29,28 @@ std::string exit_text(const PodView& pod) {
   return text;
 }
 
+bool on_lost_node(const Observation& observation, const PodView& pod) {
+  if (pod.node.empty()) return false;
+  const NodeView node = find_node(observation, pod.node);
+  return !node.exists || !node.ready;
+}
+
+// Returns the failure of a pod that the kubelet refused or ended. Unless its node is lost, the next attempt is likely
+// to meet the same refusal, so it counts.
+Failure judge_refusal(const Observation& observation, const PodView& pod) {
+  const PodView::Ending& ending = pod.ending;
+  const std::string reason = ending.refused_by.empty() ? "PodLost" : ending.refused_by;
+  std::string message = absl::StrCat(described(pod), " failed without an exit code");
+  if (!ending.refused_by.empty()) {
+    message = absl::StrCat(described(pod), " was ended by the kubelet: ", reason);
+    if (!ending.refusal.empty()) absl::StrAppend(&message, ", ", ending.refusal);
+  }
+  if (on_lost_node(observation, pod)) return interrupted("NodeLost", absl::StrCat(message, "; the node is lost"));
+  return {Failure::Kind::kOwn, reason, std::move(message)};
+}
+
 // Returns the failure of one pod according to the API server; nullopt: it has none.
-std::optional<Failure> judge(const PodView& pod) {
+std::optional<Failure> judge(const Observation& observation, const PodView& pod) {
   if (pod.phase == PodView::Phase::kSucceeded) return std::nullopt;
   if (!pod.ending.evicted_by.empty()) {
     return interrupted("Evicted", absl::StrCat(described(pod), " was ended by the cluster: ", pod.ending.evicted_by));
@@ -38,7 +58,7 @@ std::optional<Failure> judge(const PodView& pod) {
   if (pod.deletion.has_value()) return interrupted("PodDeleted", absl::StrCat(described(pod), " was deleted"));
   if (pod.phase != PodView::Phase::kFailed) return std::nullopt;
   const std::optional<PodView::Exit>& exit = pod.ending.exit;
-  if (!exit.has_value()) return interrupted("PodLost", absl::StrCat(described(pod), " failed without an exit code"));
+  if (!exit.has_value() || !pod.ending.refused_by.empty()) return judge_refusal(observation, pod);
   Failure failure{Failure::Kind::kOwn, exit->reason == "OOMKilled" ? "OutOfMemory" : "ContainerFailed", exit_text(pod)};
   // A summer does not run the user's program, so its exit code is never permanent.
   if (exit->code < kFirstSignalCode && pod.role != kSummer) failure.kind = Failure::Kind::kPermanent;
@@ -60,12 +80,6 @@ const PodView* find_culprit(const Observation& observation) {
       return pod.get();
   }
   return nullptr;
-}
-
-bool on_lost_node(const Observation& observation, const PodView& pod) {
-  if (pod.node.empty()) return false;
-  const NodeView node = find_node(observation, pod.node);
-  return !node.exists || !node.ready;
 }
 
 bool any_member_joined(const coordinator::JobState& session) {
@@ -119,7 +133,7 @@ std::optional<Failure> find_failure(const Observation& observation, const Worker
   for (uint32_t i = 0; i < pods.size(); ++i) {
     if (workers.has_succeeded(i)) continue;
     if (pods[i] != nullptr) {
-      consider(judge(*pods[i]));
+      consider(judge(observation, *pods[i]));
     } else if (launched) {
       const std::string name = pod_name(observation.job.meta.name, kWorker, i, observation.job.status.attempt);
       Failure gone = interrupted("PodDeleted", absl::StrCat("pod ", name, " is gone"));
@@ -128,13 +142,13 @@ std::optional<Failure> find_failure(const Observation& observation, const Worker
     }
   }
   // A summer counts only if it is the session's culprit: a summer ends a session only before the first plan.
-  if (const PodView* culprit = find_culprit(observation); culprit != nullptr) consider(judge(*culprit));
+  if (const PodView* culprit = find_culprit(observation); culprit != nullptr) consider(judge(observation, *culprit));
   std::optional<Failure> session = judge_session(observation);
   if (!worst.has_value()) return session;
   // The session names a member whose loss the cluster has not shown yet; the other pods failed because of that loss.
   if (session.has_value() && session->kind == Failure::Kind::kInterrupted) return session;
   if (worst->kind == Failure::Kind::kPermanent && session.has_value() && find_culprit(observation) != nullptr &&
-      !judge(*find_culprit(observation)).has_value()) {
+      !judge(observation, *find_culprit(observation)).has_value()) {
     return session;
   }
   if (worst->kind != Failure::Kind::kInterrupted && !has_settled(observation, pods)) {

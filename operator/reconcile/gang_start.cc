@@ -9,17 +9,8 @@
 namespace gleaner::reconcile {
 namespace {
 
-constexpr absl::Duration kFirstPause = absl::Seconds(1);  // before the first restart; doubled with each restart
-constexpr absl::Duration kLongestPause = absl::Minutes(5);
-constexpr absl::Duration kReleasePause = absl::Seconds(30);  // lets other jobs take the machines of a released gang
 // The time to wait beyond a pod's grace period, in case its node does not answer.
 constexpr absl::Duration kTerminating = absl::Seconds(30);
-constexpr uint32_t kMaxDoublings = 9;
-
-absl::Duration restart_pause(uint32_t restarts) {
-  if (restarts == 0) return absl::ZeroDuration();
-  return std::min(kLongestPause, kFirstPause * (1U << std::min(restarts - 1, kMaxDoublings)));
-}
 
 // Returns the reason of the condition Running while a worker's pod has these obstacles.
 const char* reason_of(const PodView::Obstacles& obstacles) {
@@ -49,27 +40,24 @@ StartDecision GangStart::decide(StatusUpdate update) const {
 }
 
 // Returns whether the attempt may start: its pause is over, and no pod of an earlier attempt can still write to the
-// same checkpoint.
+// same checkpoint. Removes the pods of earlier attempts; the finished ones of the last attempt stay for their logs.
 bool GangStart::may_start(StartDecision& start) const {
   StatusUpdate& update = start.update;
-  absl::Time due = absl::InfinitePast();
-  if (const auto* restarting = update.condition("Restarting"); restarting != nullptr && restarting->status) {
-    due = restarting->last_transition + restart_pause(update.status.restarts);
-  }
-  if (const auto* created = update.condition("Created");
-      created != nullptr && created->reason == "StartDeadlineExceeded") {
-    due = std::max(due, created->last_transition + kReleasePause);
-  }
-  bool earlier_gone = true;
+  bool may = true;
   for (const auto& pod : observation_.pods) {
-    if (pod->attempt == job_.status.attempt || pod->finished()) continue;
-    add_removal(*pod, start.remove);
-    if (pod->deletion.has_value() && observation_.now > *pod->deletion + kTerminating) continue;
-    earlier_gone = false;
+    if (pod->attempt == job_.status.attempt) continue;
+    if (!pod->finished() || pod->attempt + 1 < job_.status.attempt) add_removal(*pod, start.remove);
+    if (pod->finished() || (pod->deletion.has_value() && observation_.now > *pod->deletion + kTerminating)) continue;
+    may = false;
     update.requeue_after(absl::Seconds(2));
   }
-  if (observation_.now < due) update.requeue_after(due - observation_.now);
-  return earlier_gone && observation_.now >= due;
+  std::optional<absl::Time>& due = update.status.next_start_time;
+  if (due.has_value() && observation_.now < *due) {
+    may = false;
+    update.requeue_after(*due - observation_.now);
+  }
+  if (may) due.reset();
+  return may;
 }
 
 void GangStart::create_workers(StartDecision& start) const {

@@ -6,6 +6,19 @@
 #include "operator/reconcile/names.h"
 
 namespace gleaner::reconcile {
+namespace {
+
+// Returns the first time with whole seconds from `time` on, as the status can hold it.
+absl::Time whole_seconds(absl::Time time) {
+  return absl::FromUnixSeconds(absl::ToUnixSeconds(time + absl::Seconds(1) - absl::Nanoseconds(1)));
+}
+
+bool had_good_run(const Observation& observation) {
+  const api::Condition* running = api::find_condition(observation.job.status.conditions, "Running");
+  return running != nullptr && running->status && observation.now - running->last_transition >= kGoodRun;
+}
+
+}  // namespace
 
 EndDecision JobEnd::abandon(StatusUpdate update) const { return {std::move(update), "the job was deleted", {}, false}; }
 
@@ -60,6 +73,7 @@ EndDecision JobEnd::suspend(StatusUpdate update) const {
   update.stop_running("Suspended", "");
   update.set_condition("Restarting", false, "Suspended", "");
   update.status.start_time.reset();
+  update.status.next_start_time.reset();
   update.status.succeeded_indexes.clear();
   update.status.workers_succeeded = 0;
   update.status.workers_ready = update.status.summers_ready = 0;
@@ -71,12 +85,19 @@ EndDecision JobEnd::suspend(StatusUpdate update) const {
 EndDecision JobEnd::resume(StatusUpdate update) const {
   update.set_condition("Suspended", false, "Resumed", "");
   update.add_event(false, "Resumed", "the job goes on from its checkpoint");
-  return begin_next_attempt(std::move(update), "the job is resumed");
+  return begin_next_attempt(std::move(update), "the job is resumed", nullptr);
 }
 
-EndDecision JobEnd::begin_next_attempt(StatusUpdate update, const std::string& why) const {
+EndDecision JobEnd::begin_next_attempt(StatusUpdate update, const std::string& why, const Pauses* pauses) const {
   api::TrainingJobStatus& status = update.status;
   status.attempt += 1;
+  status.retries = pauses == nullptr ? 0 : had_good_run(observation_) ? 1 : status.retries + 1;
+  status.next_start_time.reset();
+  std::string message = why;
+  if (pauses != nullptr) {
+    status.next_start_time = whole_seconds(observation_.now + pause_after(*pauses, status.retries, job_.meta.uid));
+    absl::StrAppend(&message, "; the next attempt begins at ", api::format_time(*status.next_start_time));
+  }
   status.epoch = 0;
   status.next_summer = 0;
   status.summers = {};
@@ -87,7 +108,7 @@ EndDecision JobEnd::begin_next_attempt(StatusUpdate update, const std::string& w
   // The success of a worker counts only for its attempt: the next one continues from a checkpoint with all workers.
   status.succeeded_indexes.clear();
   status.workers_ready = status.workers_succeeded = status.workers_failed = status.summers_ready = 0;
-  update.set_condition("Created", false, "NextAttempt", why);
+  update.set_condition("Created", false, "NextAttempt", message);
   update.requeue_after(absl::ZeroDuration());
   EndDecision end{std::move(update), why, {}, false};
   for (const auto& pod : observation_.pods) {
@@ -111,18 +132,19 @@ EndDecision JobEnd::restart(StatusUpdate update, const Failure& failure) const {
   }
   update.stop_running(failure.reason, failure.message);
   update.set_condition("Restarting", true, failure.reason, failure.message);
-  // The pause before the restart counts from now, even if the previous attempt never ran.
-  for (api::Condition& condition : update.status.conditions) {
-    if (condition.type == "Restarting") condition.last_transition = observation_.now;
-  }
-  update.add_event(true, "Restarting", absl::StrCat(failure.message, "; all workers are started again"));
-  return begin_next_attempt(std::move(update), failure.message);
+  EndDecision end = begin_next_attempt(std::move(update), failure.message, &kRestartPauses);
+  const absl::Duration pause = *end.update.status.next_start_time - observation_.now;
+  end.update.add_event(
+      true, "Restarting",
+      absl::StrCat(failure.message, "; all workers are started again in ", absl::FormatDuration(pause)));
+  return end;
 }
 
 EndDecision JobEnd::release_gang(StatusUpdate update, const std::string& message) const {
   update.add_event(true, "StartDeadlineExceeded", message);
-  EndDecision end = begin_next_attempt(std::move(update), message);
-  end.update.set_condition("Created", false, "StartDeadlineExceeded", message);
+  EndDecision end = begin_next_attempt(std::move(update), message, &kReleasePauses);
+  const std::string explained = end.update.condition("Created")->message;
+  end.update.set_condition("Created", false, "StartDeadlineExceeded", explained);
   return end;
 }
 

@@ -7,6 +7,7 @@
 
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/observation.h"
+#include "operator/reconcile/pauses.h"
 #include "operator/reconcile/status_update.h"
 #include "operator/reconcile/steps.h"
 
@@ -40,7 +41,8 @@ class JobEnd {
   EndDecision release_gang(StatusUpdate update, const std::string& message) const;
 
  private:
-  EndDecision begin_next_attempt(StatusUpdate update, const std::string& why) const;
+  // `pauses`: those before the next attempt; null: it begins at once, and a new series of tries with it.
+  EndDecision begin_next_attempt(StatusUpdate update, const std::string& why, const Pauses* pauses) const;
 
   const Observation& observation_;
   const api::TrainingJob& job_;

@@ -50,6 +50,13 @@ struct Failing {
   std::string why;         // of the last failure
 };
 
+// The API server has refused the summers that the operator last tried to create.
+struct SummersRefused {
+  std::string reason;    // of the condition: "QuotaExceeded", "PodRefused"
+  std::string why;       // the API server's words
+  absl::Duration pause;  // the time for which the operator waits before it tries again
+};
+
 struct Observation {
   api::TrainingJob job;
   std::vector<std::shared_ptr<const PodView>> pods;  // the pods that this job controls, of all attempts
@@ -59,6 +66,7 @@ struct Observation {
   std::optional<ScalingRequest> scaling;  // absent: the autoscaler has not judged the job yet
   // The time for which the operator waits before it tries again to create objects that the API server has refused.
   absl::Duration creation_pause;
+  std::optional<SummersRefused> summers_refused;     // absent: no refusal is known to this operator
   std::optional<Failing> failing;                    // absent: the last decision was carried out
   absl::Duration session_ended_for;                  // time since the session got its outcome
   absl::flat_hash_map<std::string, NodeView> nodes;  // the nodes of `pods`, by name

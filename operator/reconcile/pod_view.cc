@@ -38,13 +38,11 @@ PodView::Phase parse_phase(const std::string& phase) {
   return PodView::Phase::kPending;
 }
 
-// Returns whether this reason in a failed pod's status means that the machine or the cluster ended the pod.
-bool is_eviction(absl::string_view reason) {
-  static constexpr std::array<absl::string_view, 9> kReasons = {
-      "Evicted",     "NodeLost",     "Preempting", "Preempted",
-      "Shutdown",    "NodeShutdown", "Terminated", "UnexpectedAdmissionError",
-      "NodeAffinity"};
-  return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end() || reason.substr(0, 5) == "OutOf";
+// Returns whether this reason in a failed pod's status means that its machine went away.
+bool is_loss_of_node(absl::string_view reason) {
+  static constexpr std::array<absl::string_view, 6> kReasons = {"NodeLost", "Preempting",   "Preempted",
+                                                                "Shutdown", "NodeShutdown", "Terminated"};
+  return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
 // Returns whether a container with this waiting reason waits because of an error.
@@ -82,6 +80,18 @@ void read_gates(const json& gates, PodView::Obstacles& obstacles) {
     } else {
       obstacles.other_gates.push_back(name);
     }
+  }
+}
+
+// Reads the reason for which the cluster or the kubelet made the pod fail.
+void read_reason(const json& status, PodView& pod) {
+  std::string reason = text(at(status, "reason"));
+  if (pod.phase != PodView::Phase::kFailed || reason.empty()) return;
+  if (is_loss_of_node(reason)) {
+    pod.ending.evicted_by = std::move(reason);
+  } else {
+    pod.ending.refused_by = std::move(reason);
+    pod.ending.refusal = text(at(status, "message"));
   }
 }
 
@@ -125,7 +135,7 @@ absl::StatusOr<PodView> parse_pod(const json& object) {
   read_gates(at(spec, "schedulingGates"), pod.obstacles);
   const json& status = at(object, "status");
   pod.phase = parse_phase(text(at(status, "phase")));
-  if (const std::string reason = text(at(status, "reason")); is_eviction(reason)) pod.ending.evicted_by = reason;
+  read_reason(status, pod);
   read_conditions(at(status, "conditions"), pod);
   read_containers(at(status, "initContainerStatuses"), pod);
   read_containers(at(status, "containerStatuses"), pod);

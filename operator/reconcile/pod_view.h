@@ -34,8 +34,12 @@ struct PodView {
   };
   // The reasons for which a pod has failed or will fail.
   struct Ending {
-    // The reason for which the cluster ended the pod: "Evicted", "PreemptionByScheduler"; empty: it did not.
+    // The reason for which the cluster ended the pod: "PreemptionByScheduler", "NodeShutdown"; empty: it did not.
     std::string evicted_by;
+    // The kubelet's reason for which the pod failed, if it is neither of the cluster nor of a container: it refused the
+    // pod ("OutOfcpu"), or evicted it for what the pod itself used ("Evicted"). Empty: there is none.
+    std::string refused_by;
+    std::string refusal;  // the kubelet's message about it
     std::optional<Exit> exit;
   };
 

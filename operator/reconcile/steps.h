@@ -82,6 +82,7 @@ struct CreateWorkers {
 // Creates the pods of summers. Their numbers are below the status.nextSummer that was written before.
 struct CreateSummers {
   std::vector<nlohmann::json> pods;
+  EventNote note;  // the Event to record once one of the pods exists
 };
 // Removes the gate kGangGate of these workers.
 struct ReleaseWorkers {

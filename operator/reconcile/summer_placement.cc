@@ -13,7 +13,7 @@ namespace {
 
 // A job begins without summers that don't run within this time.
 constexpr absl::Duration kSummerPatience = absl::Seconds(20);
-// If no summer pod exists within this time, the API server has refused them.
+// If no summer pod exists within this time, an earlier operator has met a refusal of the API server.
 constexpr absl::Duration kRefusalPatience = absl::Seconds(5);
 constexpr absl::Duration kSoon = absl::Seconds(1);
 
@@ -61,6 +61,7 @@ PlacementDecision SummerPlacement::wait_for(const std::vector<const PodView*>& s
 
 // Decides for an attempt whose summers were requested, and of which no pod exists.
 PlacementDecision SummerPlacement::wait_for_pods(StatusUpdate update) const {
+  if (observation_.summers_refused.has_value()) return settled(std::move(update), true);
   const absl::Time requested = update.status.summers.last_change_time.value_or(absl::InfinitePast());
   if (observation_.now < requested + kRefusalPatience) {
     update.requeue_after(kSoon);
@@ -85,10 +86,10 @@ PlacementDecision SummerPlacement::place(StatusUpdate update) const {
                                   " summers: the job begins with these"));
   }
   if (chosen.empty()) return settled(std::move(update), true);
-  std::vector<nlohmann::json> pods =
+  CreateSummers create =
       add_summers(observation_, settings_, chosen, "Beginning", "as many as shorten a step, by the model", update);
   update.requeue_after(kSoon);
-  return {std::move(update), std::move(pods), {}, false};
+  return {std::move(update), std::move(create), {}, false};
 }
 
 }  // namespace gleaner::reconcile

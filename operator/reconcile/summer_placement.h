@@ -2,7 +2,6 @@
 // without some of them. Once the summers are settled, the ReductionPlan records them. Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "operator/reconcile/observation.h"
@@ -15,9 +14,9 @@ namespace gleaner::reconcile {
 
 struct PlacementDecision {
   StatusUpdate update;
-  std::vector<nlohmann::json> create;  // summer pods
-  std::vector<PodRemoval> remove;      // summers without which the attempt begins
-  bool settled = false;                // the attempt may begin with the summers that run
+  CreateSummers create;
+  std::vector<PodRemoval> remove;  // summers without which the attempt begins
+  bool settled = false;            // the attempt may begin with the summers that run
 };
 
 // Returns whether decide() may place the first summers of the attempt, and therefore needs Observation::candidates.

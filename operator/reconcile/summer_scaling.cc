@@ -40,12 +40,13 @@ void SummerScaling::report_ended_summer(const PodView& summer, ScalingDecision& 
   std::string how = absl::StrCat(described(summer), cleanly ? " has left" : " has failed");
   const PodView::Ending& ending = summer.ending;
   if (!cleanly && !ending.evicted_by.empty()) absl::StrAppend(&how, ": ended by the cluster, ", ending.evicted_by);
+  if (!cleanly && !ending.refused_by.empty()) absl::StrAppend(&how, ": ended by the kubelet, ", ending.refused_by);
   if (!cleanly && ending.exit.has_value()) absl::StrAppend(&how, ": it ended with ", ending.exit->code);
   decision.ended.push_back(
       {coordinator::Role::kSummer, summer.index, cleanly ? absl::OkStatus() : absl::UnavailableError(how)});
   if (!summer.deletion.has_value() && !cleanly) {
     decision.update.add_event(true, "SummerLost", absl::StrCat(how, "; the job goes on"),
-                              ending.evicted_by.empty() ? "Failed" : "Evicted");
+                              ending.evicted_by.empty() && ending.refused_by.empty() ? "Failed" : "Evicted");
   }
   if (cleanly && !was_released(summer)) {
     decision.update.add_event(false, "SummerLeft", absl::StrCat(how, " by itself; the job goes on"), "OwnersNeedIt");
@@ -83,7 +84,9 @@ void SummerScaling::apply_scaling(const std::vector<const PodView*>& alive, Scal
     if (pod != alive.end()) remove_summer(**pod, removal, decision);
   }
   // Adds it once: creating a summer advances next_summer, so the same request does not match again.
-  if (verdict.add.has_value() && request.next_summer == status.next_summer) {
+  const bool paused =
+      observation_.summers_refused.has_value() && observation_.summers_refused->pause > absl::ZeroDuration();
+  if (verdict.add.has_value() && request.next_summer == status.next_summer && !paused) {
     decision.create = add_summers(observation_, settings_, {{verdict.add->node, verdict.add->bits_per_second}},
                                   status.summers.reason, verdict.why, decision.update);
   }

@@ -2,7 +2,6 @@
 // request, and reports summers whose pods have ended. A job never restarts because of a summer. Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "operator/reconcile/observation.h"
@@ -14,7 +13,7 @@ namespace gleaner::reconcile {
 
 struct ScalingDecision {
   StatusUpdate update;
-  std::vector<nlohmann::json> create;  // summer pods
+  CreateSummers create;
   std::vector<PodRemoval> remove;
   std::vector<EndedMember> ended;      // to report to the session
   std::vector<SummerRelease> release;  // summers that the session's next plan is to leave out

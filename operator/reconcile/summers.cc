@@ -72,9 +72,9 @@ const coordinator::MemberState* find_summer_member(const coordinator::JobState& 
   return nullptr;
 }
 
-std::vector<nlohmann::json> add_summers(const Observation& observation, const PodSettings& settings,
-                                        const std::vector<placement::Candidate>& machines, const std::string& cause,
-                                        const std::string& why, StatusUpdate& update) {
+CreateSummers add_summers(const Observation& observation, const PodSettings& settings,
+                          const std::vector<placement::Candidate>& machines, const std::string& cause,
+                          const std::string& why, StatusUpdate& update) {
   api::TrainingJobStatus& status = update.status;
   // Skips the numbers of pods that were created before nextSummer was persisted.
   for (const PodView* pod : summers_of_attempt(observation)) {
@@ -88,8 +88,7 @@ std::vector<nlohmann::json> add_summers(const Observation& observation, const Po
   }
   status.summers.last_change = absl::StrCat(names, " added: ", cause, ", ", why);
   status.summers.last_change_time = observation.now;
-  update.add_event(false, "SummerAdded", status.summers.last_change, cause);
-  return pods;
+  return {std::move(pods), {false, "SummerAdded", status.summers.last_change, cause}};
 }
 
 }  // namespace gleaner::reconcile

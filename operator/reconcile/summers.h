@@ -34,13 +34,13 @@ bool wants_summers(const api::TrainingJob& job);
 // Returns the summer of this index in the session; null: there is none.
 const coordinator::MemberState* find_summer_member(const coordinator::JobState& session, uint32_t index);
 
-// Returns pods of new summers for these machines, with new numbers, and records them in `update`: the next number, the
-// change, and an Event. `cause` and `why` explain them to people.
+// Returns the step that creates new summers for these machines, with new numbers, and records the next number and the
+// change in `update`. `cause` and `why` explain them to people.
 //
 // The numbers of summers only grow within an attempt. status.nextSummer is written before the pod with that number is
 // created, so operators that take over from each other neither reuse a name nor create a summer twice.
-std::vector<nlohmann::json> add_summers(const Observation& observation, const PodSettings& settings,
-                                        const std::vector<placement::Candidate>& machines, const std::string& cause,
-                                        const std::string& why, StatusUpdate& update);
+CreateSummers add_summers(const Observation& observation, const PodSettings& settings,
+                          const std::vector<placement::Candidate>& machines, const std::string& cause,
+                          const std::string& why, StatusUpdate& update);
 
 }  // namespace gleaner::reconcile

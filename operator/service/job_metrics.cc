@@ -27,6 +27,8 @@ JobMetrics::JobMetrics(prometheus::Registry& registry)
                gauges(registry, "gleaner_job_summers_reason", "1 for the reason for the number of summers wanted")},
       epoch_(gauges(registry, "gleaner_job_epoch", "Epoch of the plan in force; 0: none")),
       restarts_(gauges(registry, "gleaner_job_restarts", "Failures so far that backoffLimit counts")),
+      attempt_(gauges(registry, "gleaner_job_attempt",
+                      "Number of the current attempt, which each restart, release of a gang and resume increases")),
       failing_(gauges(registry, "gleaner_job_reconcile_failing_seconds",
                       "Time for which the operator has failed to reconcile the job; 0: it has not failed")),
       strategy_bytes_(gauges(registry, "gleaner_job_strategy_bytes",
@@ -165,6 +167,7 @@ void JobMetrics::update(const api::TrainingJob& job, const api::TrainingJobStatu
   show_summers(series, status.summers);
   set(series, epoch_, status.epoch);
   set(series, restarts_, status.restarts);
+  set(series, attempt_, status.attempt);
   if (session == nullptr) return;
   show_strategies(series, session->strategies);
   follow_session(series, session->summary);

@@ -71,6 +71,7 @@ class JobMetrics {
   const SummerGauges summers_;
   Gauges* const epoch_;
   Gauges* const restarts_;
+  Gauges* const attempt_;
   Gauges* const failing_;
   Gauges* const strategy_bytes_;
   Gauges* const step_bytes_;

@@ -52,7 +52,8 @@ reconcile::Observation JobReconciler::observe(const api::TrainingJob& job) {
   CoordinatedSessions::State session = sessions_.observe(job);
   observation.session = std::move(session.state);
   observation.session_ended_for = session.ended_for;
-  observation.creation_pause = backoff_.pause(job);
+  observation.creation_pause = backoff_.pause(job, CreationBackoff::Kind::kWorkers);
+  observation.summers_refused = backoff_.summers_refused(job);
   observation.failing = failing_.find(job.meta.key());
   observation.scaling = parts_.scaling_request(job.meta.key());
   if (reconcile::needs_candidates(observation)) {

@@ -13,6 +13,8 @@ namespace {
 using nlohmann::json;
 
 constexpr absl::Duration kForeignPod = absl::Seconds(5);
+constexpr absl::Duration kSoon = absl::Seconds(1);
+constexpr char kRefused[] = "SummerRefused";  // the Event about summers, and the change that metrics count
 
 // Returns the outcome of a step that creates an object of this kind and ended with `status`. A refusal is an Event and
 // a failure: the controller repeats the decision with backoff.
@@ -71,25 +73,39 @@ class Call {
       // first.
       requeue_after = kForeignPod;
     }
-    parts_.backoff.forget(job_.meta.key());
+    parts_.backoff.forget(job_.meta.key(), CreationBackoff::Kind::kWorkers);
     StepOutcome outcome;
     outcome.requeue_after = requeue_after;
     return outcome;
   }
 
-  // The job runs without summers that the API server refuses.
+  // The job runs without summers that the API server refuses. People are told once in a row of refusals; the condition
+  // SummersRefused then has the API server's last words.
   StepOutcome operator()(const reconcile::CreateSummers& create) const {
     StepOutcome outcome;
+    absl::Status refusal;
+    bool any_exists = false;
     for (const json& pod : create.pods) {
-      absl::Status created = parts_.client.create(kube::pods(), pod).status();
-      if (created.ok() || absl::IsAlreadyExists(created)) continue;
-      if (!kube::is_refusal(created)) {
-        outcome.failure = std::move(created);
+      const absl::Status created = parts_.client.create(kube::pods(), pod).status();
+      if (created.ok() || absl::IsAlreadyExists(created)) {
+        any_exists = true;
+      } else if (kube::is_refusal(created)) {
+        parts_.metrics.count_change(job_, kRefused,
+                                    absl::IsResourceExhausted(created) ? "QuotaExceeded" : "PodRefused");
+        refusal.Update(created);
+      } else {
+        outcome.failure = created;
         break;
       }
-      outcome.events.push_back({true, "SummerRefused",
-                                absl::StrCat("the API server refuses a summer: ", created.message()),
-                                absl::IsResourceExhausted(created) ? "QuotaExceeded" : "PodRefused"});
+    }
+    if (any_exists) outcome.events.push_back(create.note);
+    if (!refusal.ok()) {
+      const bool first = !parts_.backoff.summers_refused(job_).has_value();
+      if (first) outcome.events.push_back({true, kRefused, reconcile::refusal_event("Pod", refusal).message});
+      parts_.backoff.refuse(job_, CreationBackoff::Kind::kSummers, refusal);
+      outcome.requeue_after = kSoon;  // the condition follows
+    } else if (outcome.failure.ok()) {
+      parts_.backoff.forget(job_.meta.key(), CreationBackoff::Kind::kSummers);
     }
     return outcome;
   }
@@ -146,7 +162,8 @@ class Call {
     if (!kube::is_refusal(status)) return {status};
     StepOutcome outcome;
     const absl::Time now = parts_.env.clock->now();
-    outcome.refusal = reconcile::Refusal{kind, status, now, parts_.backoff.refuse(job_)};
+    outcome.refusal =
+        reconcile::Refusal{kind, status, now, parts_.backoff.refuse(job_, CreationBackoff::Kind::kWorkers, status)};
     return outcome;
   }
 

@@ -149,11 +149,19 @@ CASES: list[Case] = [
     ("GleanerJobStuckStarting", [RUNNING], "60m", None),
     (
         "GleanerJobRestarting",
-        [series(f"gleaner_job_restarts{JOB}", "0x10 1x10 2x10")],
+        [series(f"gleaner_job_attempt{JOB}", "0x10 1x10 2x10")],
         "29m",
         {"namespace": "team", "trainingjob": "digits"},
     ),
-    ("GleanerJobRestarting", [series(f"gleaner_job_restarts{JOB}", "0x10 1x50")], "29m", None),
+    ("GleanerJobRestarting", [series(f"gleaner_job_attempt{JOB}", "0x10 1x50")], "29m", None),
+    (
+        "GleanerJobReconcileFailing",
+        [series(f"gleaner_job_reconcile_failing_seconds{JOB}", "0x5 20 80 140 200")],
+        "9m",
+        {"namespace": "team", "trainingjob": "digits"},
+    ),
+    # The API server is away for half a minute now and then.
+    ("GleanerJobReconcileFailing", [series(f"gleaner_job_reconcile_failing_seconds{JOB}", "0 25 0 45 0")], "5m", None),
     (
         "GleanerJoinsRefused",
         [series('gleaner_coordinator_rejected_joins_total{job_name="team/digits/0"}', "0x5 3x30")],

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "operator/reconcile/draft.h"
+#include "operator/reconcile/pauses.h"
 #include "tests/manual_clock.h"
 #include "tests/unit/operation/fakes.h"
 
@@ -22,6 +23,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+
+constexpr CreationBackoff::Kind kWorkers = CreationBackoff::Kind::kWorkers;
 
 json pod(const std::string& name) { return {{"metadata", {{"name", name}}}}; }
 
@@ -144,7 +147,7 @@ TEST_F(Execution, RefusalReplacesStatus) {
   EXPECT_TRUE(outcome.failure.ok()) << outcome.failure;
   EXPECT_TRUE(outcome.refused);
   EXPECT_EQ(api::find_condition(outcome.status.conditions, "Created")->reason, "QuotaExceeded");
-  EXPECT_EQ(outcome.requeue_after, absl::Seconds(1));
+  EXPECT_EQ(outcome.requeue_after, reconcile::pause_after(reconcile::kRefusalPauses, 1, job_.meta.uid));
   EXPECT_EQ(api::find_condition(decision.status()->conditions, "Created"), nullptr) << "the decision stays";
   EXPECT_THAT(events_.reasons, ElementsAre("Running", "QuotaExceeded"));
   EXPECT_THAT(client_.calls,
@@ -199,18 +202,22 @@ TEST_F(Execution, RefusalsQuoteServer) {
 
 TEST_F(Execution, PausesGrowWithRefusals) {
   client_.errors["create pods digits-worker-1"] = absl::InternalError("failed calling webhook");
-  for (const int seconds : {1, 2, 4, 8, 16, 32, 60, 60}) {
-    EXPECT_EQ(carry_out(busy(job_)).requeue_after, absl::Seconds(seconds));
-    EXPECT_EQ(backoff_.pause(job_), absl::Seconds(seconds));
-    clock_.advance(absl::Seconds(seconds));
-    EXPECT_EQ(backoff_.pause(job_), absl::ZeroDuration());
-  }
+  const auto expect_pause = [this](int seconds) {
+    const absl::Duration pause = *carry_out(busy(job_)).requeue_after;
+    EXPECT_GE(pause, absl::Seconds(seconds) * 0.75);
+    EXPECT_LE(pause, absl::Seconds(seconds) * 1.25);
+    EXPECT_EQ(backoff_.pause(job_, kWorkers), pause);
+    clock_.advance(pause);
+    EXPECT_EQ(backoff_.pause(job_, kWorkers), absl::ZeroDuration());
+  };
+  for (const int seconds : {1, 2, 4, 8, 16, 32, 60, 60}) expect_pause(seconds);
   client_.errors.clear();
   EXPECT_FALSE(carry_out(busy(job_)).refused) << "the webhook is back";
   client_.errors["create pods digits-worker-1"] = absl::InternalError("failed calling webhook");
-  EXPECT_EQ(carry_out(busy(job_)).requeue_after, absl::Seconds(1)) << "the next refusal is a first one";
+  expect_pause(1);  // the next refusal is a first one
+  carry_out(busy(job_));
   job_.status.attempt = 1;
-  EXPECT_EQ(backoff_.pause(job_), absl::ZeroDuration()) << "a new attempt does not wait";
+  EXPECT_EQ(backoff_.pause(job_, kWorkers), absl::ZeroDuration()) << "a new attempt does not wait";
 }
 
 TEST_F(Execution, RefusedPlanIsEventAndFailure) {
@@ -234,18 +241,33 @@ TEST_F(Execution, OutageIsNoRefusal) {
   EXPECT_TRUE(absl::IsUnavailable(outcome.failure));
 }
 
-TEST_F(Execution, RefusedSummerIsEvent) {
+TEST_F(Execution, RefusedSummersAreToldOnceAndPause) {
   Proposal proposal = quiet(job_);
-  proposal.draft.create_summers = {pod("digits-summer-0"), pod("digits-summer-1")};
-  for (const absl::Status& answer :
-       {absl::PermissionDeniedError("no"), absl::InternalError("failed calling webhook")}) {
-    events_ = {};
+  proposal.draft.create_summers.pods = {pod("digits-summer-0"), pod("digits-summer-1")};
+  proposal.draft.create_summers.note = {false, "SummerAdded", "two", "Beginning"};
+  const std::vector<absl::Status> answers = {absl::PermissionDeniedError("minimum cpu usage per Container is 10m"),
+                                             absl::ResourceExhaustedError("exceeded quota: team"),
+                                             absl::PermissionDeniedError("no PriorityClass with name low was found")};
+  absl::Duration last;
+  for (const absl::Status& answer : answers) {
     client_.calls.clear();
-    client_.errors["create pods digits-summer-0"] = answer;
-    EXPECT_TRUE(carry_out(proposal).failure.ok());
-    EXPECT_THAT(events_.reasons, ElementsAre("Running", "SummerRefused"));
-    EXPECT_THAT(client_.calls, Contains("create pods digits-summer-1"));
+    client_.errors = {{"create pods digits-summer-0", answer}, {"create pods digits-summer-1", answer}};
+    const Outcome outcome = carry_out(proposal);
+    EXPECT_TRUE(outcome.failure.ok());
+    EXPECT_TRUE(outcome.requeue_after.has_value()) << "a decision has to write the condition";
+    EXPECT_THAT(client_.calls, Contains("create pods digits-summer-1")) << "another summer may be admitted";
+    const auto refused = backoff_.summers_refused(job_);
+    ASSERT_TRUE(refused.has_value());
+    EXPECT_THAT(refused->why, HasSubstr(std::string(answer.message())));
+    EXPECT_GT(refused->pause, last) << "pauses grow";
+    last = refused->pause;
   }
+  EXPECT_THAT(events_.reasons, ElementsAre("Running", "SummerRefused", "Running", "Running"));
+  client_.errors.clear();
+  events_ = {};
+  carry_out(proposal);
+  EXPECT_THAT(events_.reasons, ElementsAre("Running", "SummerAdded"));
+  EXPECT_FALSE(backoff_.summers_refused(job_).has_value());
 }
 
 TEST_F(Execution, FirstStatusMayWait) {
@@ -260,7 +282,7 @@ TEST_F(Execution, FirstStatusMayWait) {
 // A decision that has a step of each kind, except one that confirms that pods are gone.
 Proposal everything(const api::TrainingJob& job) {
   Proposal proposal = busy(job);
-  proposal.draft.create_summers = {pod("digits-summer-0")};
+  proposal.draft.create_summers.pods = {pod("digits-summer-0")};
   proposal.draft.release = {{"digits-worker-0", {}}};
   proposal.draft.plan.emplace().meta.name = "digits";
   proposal.draft.tell.ended = {{coordinator::Role::kWorker, 1, absl::OkStatus()}};

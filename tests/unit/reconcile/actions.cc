@@ -18,7 +18,10 @@ struct Collect {
   void operator()(const EnsureBootstrap&) {}
   void operator()(const CreateService&) { all.service = true; }
   void operator()(const CreateWorkers& step) { all.create = step.pods; }
-  void operator()(const CreateSummers& step) { all.create_summers = step.pods; }
+  void operator()(const CreateSummers& step) {
+    all.create_summers = step.pods;
+    all.events.push_back(step.note);
+  }
   void operator()(const ReleaseWorkers& step) { all.release = step.pods; }
   void operator()(const WritePlan& step) { all.plan = step.plan; }
   void operator()(const OpenSession& step) { all.session = step.options; }

@@ -87,12 +87,12 @@ TEST(Steps, SuccessOfWorkerIsWrittenFirst) {
 TEST(Steps, BootstrapIsEnsuredOnce) {
   const api::TrainingJob job = digits();
   Draft draft = busy();
-  draft.create_summers = {json::object()};
+  draft.create_summers.pods = {json::object()};
   EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_of(job))), 1U);
   EXPECT_EQ(count<EnsureBootstrap>(finish(job, {}, update_of(job))), 0U);
   draft.create.clear();
   EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_of(job))), 1U);
-  draft.create_summers.clear();
+  draft.create_summers.pods.clear();
   EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_of(job))), 1U);
 }
 

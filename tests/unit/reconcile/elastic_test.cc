@@ -141,6 +141,25 @@ TEST(Elastic, AddedSummerHasNewNumber) {
   EXPECT_THAT(world.look().create_summers, IsEmpty()) << "a request that was carried out is not repeated";
 }
 
+TEST(Elastic, RefusedSummersPauseAndAreShown) {
+  World world = running();
+  world.summers_refused = {"QuotaExceeded", "exceeded quota: team", absl::Seconds(40)};
+  world.scaling = addition(world, "s2");
+  const Actions waiting = world.look();
+  EXPECT_THAT(waiting.create_summers, IsEmpty());
+  EXPECT_LE(waiting.requeue_after, absl::Seconds(40));
+  EXPECT_TRUE(world.holds("SummersRefused"));
+  EXPECT_EQ(world.condition("SummersRefused")->reason, "QuotaExceeded");
+  EXPECT_EQ(world.condition("SummersRefused")->message, "exceeded quota: team");
+  EXPECT_EQ(world.phase(), "Running");
+  world.summers_refused->pause = absl::ZeroDuration();
+  EXPECT_THAT(world.look().create_summers, SizeIs(1)) << "the pause is over";
+  EXPECT_TRUE(world.holds("SummersRefused")) << "until a summer exists";
+  world.summers_refused.reset();
+  world.look();
+  EXPECT_FALSE(world.holds("SummersRefused"));
+}
+
 TEST(Elastic, OutdatedRequestIsIgnored) {
   World world = running();
   world.scaling = addition(world, "s2");

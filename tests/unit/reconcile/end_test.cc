@@ -83,6 +83,41 @@ TEST(End, FailsAtItsDeadline) {
   EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value());
 }
 
+TEST(End, SuccessComesBeforeClockAndSuspension) {
+  const auto succeeded = [] {
+    World world = running();
+    world.now += absl::Minutes(1);  // no operator runs, and both workers end
+    world.exit("digits-worker-0", 0);
+    world.exit("digits-worker-1", 0);
+    return world;
+  };
+  World late = succeeded();
+  late.job.run_policy.active_deadline = absl::Seconds(50);
+  late.look();
+  EXPECT_EQ(late.phase(), "Succeeded");
+  World suspended = succeeded();
+  suspended.job.run_policy.suspend = true;
+  suspended.look();
+  EXPECT_EQ(suspended.phase(), "Succeeded");
+  World forgotten = succeeded();
+  forgotten.job.run_policy.ttl_after_finished = absl::ZeroDuration();
+  forgotten.job.run_policy.active_deadline = absl::Seconds(50);
+  forgotten.look();
+  EXPECT_EQ(forgotten.phase(), "Succeeded");
+  EXPECT_TRUE(forgotten.job_removed);
+}
+
+TEST(End, SuspendedWorkersDoNotSucceed) {
+  World world = running();
+  world.job.run_policy.suspend = true;
+  world.settle();
+  // Programs may end with 0 when they are told to end.
+  world.exit("digits-worker-0", 0);
+  world.exit("digits-worker-1", 0);
+  world.settle();
+  EXPECT_EQ(world.phase(), "Suspended");
+}
+
 TEST(End, DeletedJobEndsOnlyItsSession) {
   World world = running();
   world.job.meta.deletion_time = world.now;

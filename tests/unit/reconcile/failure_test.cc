@@ -102,15 +102,17 @@ TEST(Failure, PausesGrowWithRestarts) {
   World world = running(1);
   world.exit("digits-worker-0", 139);
   world.now += kLater;
+  world.job.status.retries = 3;  // so the pause is that of the fourth try, from 6 to 10 s
   world.look();
-  world.job.status.restarts = 4;  // the fifth restart waits 8 s
+  EXPECT_EQ(world.job.status.retries, 4U);
+  EXPECT_THAT(world.condition("Created")->message,
+              HasSubstr("the next attempt begins at " + api::format_time(*world.job.status.next_start_time)));
+  world.now += absl::Seconds(5);
   world.look();
   EXPECT_FALSE(world.has("digits-worker-0-r1"));
-  world.now += absl::Seconds(7);
+  world.now += absl::Seconds(6);
   world.look();
-  EXPECT_FALSE(world.has("digits-worker-0-r1"));
-  world.now += absl::Seconds(1);
-  world.look();
+  EXPECT_FALSE(world.job.status.next_start_time.has_value());
   EXPECT_TRUE(world.has("digits-worker-0-r1"));
 }
 
@@ -121,6 +123,51 @@ TEST(Failure, EvictionsDoNotCountAsFailures) {
   world.job.run_policy.backoff_limit = 0;
   world.look();
   expect_restarted(world, 0);
+  EXPECT_EQ(world.condition("Restarting")->reason, "Evicted");
+}
+
+// A reason for which a kubelet ends a pod, and how a job with backoffLimit 0 goes on.
+struct KubeletCase {
+  const char* reason;
+  bool node_is_ready;
+  const char* phase;
+};
+
+TEST(Failure, KubeletsRefusalsCountUnlessTheNodeIsLost) {
+  const std::vector<KubeletCase> cases = {{"OutOfcpu", true, "Failed"},
+                                          {"NodeAffinity", true, "Failed"},
+                                          {"UnexpectedAdmissionError", true, "Failed"},
+                                          {"Evicted", true, "Failed"},
+                                          {"", true, "Failed"},
+                                          {"OutOfcpu", false, "Restarting"},
+                                          {"Evicted", false, "Restarting"},
+                                          {"", false, "Restarting"}};
+  for (const KubeletCase& each : cases) {
+    World world = running();
+    world.job.run_policy.backoff_limit = 0;
+    world.nodes["w0"] = {true, each.node_is_ready, 0};
+    PodView& pod = world.pod("digits-worker-0");
+    pod.phase = PodView::Phase::kFailed;
+    pod.ending.refused_by = each.reason;
+    pod.ending.refusal = "Node didn't have enough resource";
+    world.look();
+    EXPECT_EQ(world.phase(), each.phase) << each.reason;
+    EXPECT_EQ(world.job.status.restarts, 0U);
+    const api::Condition* told = world.condition(each.node_is_ready ? "Failed" : "Restarting");
+    EXPECT_THAT(told->message, HasSubstr("pod digits-worker-0 on node w0")) << each.reason;
+    if (*each.reason == '\0') continue;
+    EXPECT_THAT(told->message, HasSubstr("Node didn't have enough resource"));
+  }
+}
+
+TEST(Failure, OwnEvictionCountsWhateverTheExitCode) {
+  World world = running();
+  PodView& pod = world.pod("digits-worker-0");
+  pod.ending.refused_by = "Evicted";
+  world.exit("digits-worker-0", 1);
+  world.now += kLater;
+  world.look();
+  expect_restarted(world, 1);
   EXPECT_EQ(world.condition("Restarting")->reason, "Evicted");
 }
 

@@ -67,10 +67,21 @@ TEST(PodView, ReadsCauseOfEviction) {
       json::parse(R"([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}])");
   EXPECT_EQ(parsed(object).ending.evicted_by, "PreemptionByScheduler");
   object = base();
-  object["status"]["reason"] = "Evicted";
-  EXPECT_EQ(parsed(object).ending.evicted_by, "Evicted");
-  object["status"]["reason"] = "OutOfcpu";
-  EXPECT_EQ(parsed(object).ending.evicted_by, "OutOfcpu");
+  object["status"] = {{"phase", "Failed"}, {"reason", "Terminated"}};
+  EXPECT_EQ(parsed(object).ending.evicted_by, "Terminated");
+}
+
+TEST(PodView, ReadsKubeletsRefusal) {
+  for (const char* reason : {"Evicted", "OutOfcpu", "NodeAffinity", "DeadlineExceeded"}) {
+    json object = base();
+    object["status"] = {{"phase", "Failed"}, {"reason", reason}, {"message", "no room"}};
+    EXPECT_EQ(parsed(object).ending.evicted_by, "");
+    EXPECT_EQ(parsed(object).ending.refused_by, reason);
+    EXPECT_EQ(parsed(object).ending.refusal, "no room");
+    object["status"]["conditions"] =
+        json::parse(R"([{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}])");
+    EXPECT_EQ(parsed(object).ending.evicted_by, "TerminationByKubelet") << "the machine's own needs come first";
+  }
 }
 
 TEST(PodView, DistinguishesGates) {

@@ -84,15 +84,14 @@ TEST(GangStart, IsLateAfterDeadline) {
   EXPECT_FALSE(start.launched);
 }
 
-TEST(GangStart, PausesAfterRestart) {
+TEST(GangStart, WaitsForItsTime) {
   World world(2);
-  world.job.status.restarts = 3;
+  world.job.status.next_start_time = world.now + absl::Seconds(4);
   Observation observation = world.observe();
-  StatusUpdate update = update_of(observation);
-  update.set_condition("Restarting", true, "OutOfMemory", "");
+  const StatusUpdate update = update_of(observation);
   const StartDecision start = GangStart(observation, Workers(observation), kSettings).decide(update);
   EXPECT_THAT(start.create, IsEmpty());
-  EXPECT_EQ(start.update.requeue(), absl::Seconds(4)) << "one second, doubled with each restart";
+  EXPECT_EQ(start.update.requeue(), absl::Seconds(4));
   observation.now += absl::Seconds(4);
   EXPECT_THAT(GangStart(observation, Workers(observation), kSettings).decide(update).create, SizeIs(2));
 }
@@ -103,8 +102,8 @@ TEST(SummerPlacement, NumbersPodsAndWaits) {
   const PlacementDecision decision =
       SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation));
   EXPECT_FALSE(decision.settled);
-  ASSERT_THAT(decision.create, SizeIs(2));
-  EXPECT_EQ(decision.create[1]["metadata"]["name"], "digits-summer-1");
+  ASSERT_THAT(decision.create.pods, SizeIs(2));
+  EXPECT_EQ(decision.create.pods[1]["metadata"]["name"], "digits-summer-1");
   EXPECT_EQ(decision.update.status.next_summer, 2U);
   EXPECT_TRUE(decision.update.requeue().has_value());
   EXPECT_THAT(world.asked_nodes, ElementsAre("w0", "w1", "w2", "w3"));
@@ -137,8 +136,22 @@ TEST(SummerPlacement, WaitsForMissingCandidates) {
   const PlacementDecision decision =
       SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation));
   EXPECT_FALSE(decision.settled);
-  EXPECT_THAT(decision.create, IsEmpty());
+  EXPECT_THAT(decision.create.pods, IsEmpty());
   EXPECT_EQ(decision.update.requeue(), absl::Seconds(1));
+}
+
+TEST(SummerPlacement, IsSettledWithoutRefusedSummers) {
+  World world = wanting_summers();
+  world.admits = [] { return false; };
+  world.look();
+  ASSERT_EQ(world.job.status.next_summer, 2U);
+  const auto settled = [&world] {
+    const Observation observation = world.observe();
+    return SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation)).settled;
+  };
+  EXPECT_FALSE(settled()) << "their pods may be missing in the cache only";
+  world.summers_refused = {"PodRefused", "minimum cpu usage per Container is 10m", absl::Seconds(10)};
+  EXPECT_TRUE(settled());
 }
 
 TEST(SummerPlacement, IsSettledWithoutMachinesOrNeed) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "operator/reconcile/pauses.h"
 #include "operator/reconcile/summer_placement.h"
 #include "operator/reconcile/workers.h"
 
@@ -28,6 +29,7 @@ Observation World::observe() {
   observation.session = session;
   observation.scaling = scaling;
   observation.failing = failing;
+  observation.summers_refused = summers_refused;
   observation.session_ended_for = session_ended_for;
   observation.creation_pause = creation_pause;
   observation.now = now;
@@ -55,17 +57,8 @@ void World::carry_out(const Actions& actions) {
     session.reset();
     session_ended_for = absl::ZeroDuration();
   }
-  std::vector<nlohmann::json> create = actions.create;
-  create.insert(create.end(), actions.create_summers.begin(), actions.create_summers.end());
-  for (const nlohmann::json& object : create) {
-    nlohmann::json made = object;
-    made["metadata"]["uid"] = absl::StrCat("uid-", ++uids_);
-    made["metadata"]["creationTimestamp"] = api::format_time(now);
-    const auto pod = parse_pod(made);
-    ASSERT_TRUE(pod.ok()) << pod.status();
-    ASSERT_FALSE(has(pod->name)) << pod->name << " is made twice";
-    pods_.push_back(std::make_shared<PodView>(*pod));
-  }
+  create(actions.create);
+  create(actions.create_summers);
   for (const PodRelease& release : actions.release) pod(release.name).obstacles.gated = false;
   if (actions.plan.has_value()) plan = actions.plan;
   if (actions.session.has_value()) wanted_session = actions.session;
@@ -82,6 +75,26 @@ void World::carry_out(const Actions& actions) {
   job_removed = job_removed || actions.remove_job;
   job.status = actions.status;
   events.insert(events.end(), actions.events.begin(), actions.events.end());
+}
+
+void World::create(const std::vector<nlohmann::json>& objects) {
+  size_t created = 0;
+  for (const nlohmann::json& object : objects) {
+    if (created == creations_per_look) return;
+    if (admits && !admits()) {
+      may_create = now + pause_after(kRefusalPauses, ++refusals_, job.meta.uid);
+      return;
+    }
+    nlohmann::json made = object;
+    made["metadata"]["uid"] = absl::StrCat("uid-", ++uids_);
+    made["metadata"]["creationTimestamp"] = api::format_time(now);
+    const auto pod = parse_pod(made);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    ASSERT_FALSE(has(pod->name)) << pod->name << " is made twice";
+    pods_.push_back(std::make_shared<PodView>(*pod));
+    ++created;
+  }
+  if (created > 0) refusals_ = 0;
 }
 
 void World::settle() {

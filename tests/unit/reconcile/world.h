@@ -2,6 +2,7 @@
 // cluster, step by step.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,12 +43,17 @@ class World {
   std::optional<coordinator::JobState> session;
   std::optional<ScalingRequest> scaling;
   std::optional<Failing> failing;
+  std::optional<SummersRefused> summers_refused;
   absl::Duration session_ended_for, creation_pause;
   std::map<std::string, NodeView> nodes;
   std::vector<placement::Candidate> spare;
   absl::Time now = absl::FromUnixSeconds(1'800'000'000);
   std::vector<std::string> ended_sessions;
   std::vector<EventNote> events;
+  // A cluster that admits no pod while this returns false. The World then notes when the operator may try again.
+  std::function<bool()> admits;
+  size_t creations_per_look = SIZE_MAX;
+  absl::Time may_create = absl::InfinitePast();
   std::optional<coordinator::Options> wanted_session;
   std::vector<uint32_t> released;        // summers that the session was told to release
   std::vector<std::string> asked_nodes;  // the workers' nodes for which candidates were requested
@@ -55,9 +61,11 @@ class World {
 
  private:
   void carry_out(const Actions& actions);
+  void create(const std::vector<nlohmann::json>& objects);
 
   std::vector<std::shared_ptr<PodView>> pods_;
   int uids_ = 0;
+  uint32_t refusals_ = 0;  // in a row
 };
 
 }  // namespace gleaner::reconcile
