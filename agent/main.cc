@@ -12,8 +12,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/flags/groups.h"
+#include "common/http/server.h"
 #include "common/kube/credentials.h"
-#include "common/kube/http_server.h"
 #include "common/kube/process.h"
 #include "common/metrics/server.h"
 
@@ -113,13 +113,12 @@ absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& optio
   GLN_ASSIGN_OR_RETURN(const std::unique_ptr<kube::Client> client, kube::Client::create(env, client_options));
   const auto registry = std::make_shared<prometheus::Registry>();
   GLN_ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent, Agent::start(env, *client, options, *registry));
-  GLN_ASSIGN_OR_RETURN(const auto metrics, metrics::MetricsServer::start_if_given(flags.metrics, registry));
-  std::unique_ptr<kube::HttpServer> health;
+  GLN_ASSIGN_OR_RETURN(const auto metrics, metrics::serve_if_given(flags.metrics, registry));
+  std::unique_ptr<http::Server> health;
   if (!flags.health.empty()) {
     GLN_ASSIGN_OR_RETURN(const Address address, Address::parse(flags.health));
-    GLN_ASSIGN_OR_RETURN(
-        health,
-        kube::HttpServer::start({.listen = address}, kube::health_routes([&agent] { return agent->why_not_ready(); })));
+    GLN_ASSIGN_OR_RETURN(health, http::Server::start({.listen = address},
+                                                     http::health_routes([&agent] { return agent->why_not_ready(); })));
   }
   env.log->info("sampling this machine", "node", options.node, "metrics",
                 metrics == nullptr ? "none" : metrics->address().to_string(), "health",

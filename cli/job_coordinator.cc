@@ -15,8 +15,7 @@ absl::StatusOr<std::unique_ptr<JobCoordinator>> JobCoordinator::start(const Env&
                                                                       const coordinator::Options& options,
                                                                       const std::string& token, const Address& listen) {
   auto coordinator = std::unique_ptr<JobCoordinator>(new JobCoordinator(flags));
-  GLN_ASSIGN_OR_RETURN(coordinator->metrics_server_,
-                       metrics::MetricsServer::start_if_given(flags.metrics, coordinator->registry_));
+  GLN_ASSIGN_OR_RETURN(coordinator->metrics_server_, metrics::serve_if_given(flags.metrics, coordinator->registry_));
   if (coordinator->metrics_server_ != nullptr) {
     env.log->info("serving metrics", "address", coordinator->metrics_server_->address().to_string());
   }

@@ -34,7 +34,7 @@ class JobCoordinator {
   const std::string summary_file_;
   const std::shared_ptr<prometheus::Registry> registry_;
   coordinator::Metrics metrics_;
-  std::unique_ptr<metrics::MetricsServer> metrics_server_;
+  std::unique_ptr<http::Server> metrics_server_;
   std::unique_ptr<coordinator::Server> server_;
 };
 

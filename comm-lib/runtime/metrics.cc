@@ -9,7 +9,7 @@ absl::StatusOr<std::unique_ptr<RankMetrics>> RankMetrics::serve(const Address& a
                                   {"worker", std::to_string(config.worker)},
                                   {"local_rank", std::to_string(config.local_rank)}};
   auto rank = std::unique_ptr<RankMetrics>(new RankMetrics(config, labels));
-  GLN_ASSIGN_OR_RETURN(rank->server_, metrics::MetricsServer::start(address, rank->registry_));
+  GLN_ASSIGN_OR_RETURN(rank->server_, metrics::serve(address, rank->registry_));
   return rank;
 }
 

@@ -35,7 +35,7 @@ class RankMetrics {
   prometheus::Gauge& epoch_;
   service::SummerMetrics summer_;  // of the colocated summer
   service::TransportMetrics transports_;
-  std::unique_ptr<metrics::MetricsServer> server_;
+  std::unique_ptr<http::Server> server_;
 };
 
 }  // namespace gleaner::runtime

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
-#include "common/kube/http_server.h"
+#include "common/http/server.h"
 #include "common/kube/leader.h"
 #include "common/metrics/server.h"
 #include "operator/service/leadership.h"
@@ -113,7 +113,7 @@ absl::Status run(const Env& env, const OperatorOptions& options, const kube::Cre
   GLN_ASSIGN_OR_RETURN(const auto folder, PrivateFolder::make());
   const auto registry = std::make_shared<prometheus::Registry>();
   OperatorMetrics metrics(*registry, GLEANER_VERSION);
-  GLN_ASSIGN_OR_RETURN(const auto metrics_server, metrics::MetricsServer::start(options.metrics, registry));
+  GLN_ASSIGN_OR_RETURN(const auto metrics_server, metrics::serve(options.metrics, registry));
   kube::Client::Options client_options;
   client_options.credentials = credentials;
   client_options.user_agent = absl::StrCat("gleaner-operator/", GLEANER_VERSION);
@@ -123,9 +123,9 @@ absl::Status run(const Env& env, const OperatorOptions& options, const kube::Cre
   Cluster cluster(env, *client, queue, options.watch);
   GLN_ASSIGN_OR_RETURN(
       const auto health,
-      kube::HttpServer::start({options.health}, kube::health_routes([&cluster]() -> std::string {
-                                return cluster.wait_synced(absl::ZeroDuration()) ? "" : "the caches are not filled yet";
-                              })));
+      http::Server::start({options.health}, http::health_routes([&cluster]() -> std::string {
+                            return cluster.wait_synced(absl::ZeroDuration()) ? "" : "the caches are not filled yet";
+                          })));
   const absl::Duration give_up = env.clock->since_start() + kFirstSync;
   while (!cluster.wait_synced(absl::ZeroDuration())) {
     if (signals.wait(kPollInterval) != 0) return absl::OkStatus();

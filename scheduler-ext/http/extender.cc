@@ -9,9 +9,6 @@
 
 namespace gleaner::extender {
 
-using kube::HttpAnswer;
-using kube::HttpServer;
-
 Extender::Extender(const Env& env, State& state, prometheus::Registry& registry, placement::LabelLevels levels)
     : env_(env),
       state_(state),
@@ -20,21 +17,21 @@ Extender::Extender(const Env& env, State& state, prometheus::Registry& registry,
       prioritize_metrics_(registry, "prioritize") {}
 
 template <typename Respond>
-HttpAnswer Extender::answer(const std::string& body, CallMetrics& metrics, Respond respond) {
+http::Answer Extender::answer(const std::string& body, CallMetrics& metrics, Respond respond) {
   const absl::Duration start = env_.clock->since_start();
   absl::StatusOr<Args> args = parse_args(body);
   if (!args.ok()) {
     metrics.record_error();
-    return {400, absl::StrCat(args.status().message(), "\n"), "text/plain; charset=utf-8"};
+    return http::plain(400, std::string(args.status().message()));
   }
   const size_t nodes = args->names.size();
-  HttpAnswer result{200, respond(*std::move(args))};
+  http::Answer result{200, respond(*std::move(args))};
   metrics.record(env_.clock->since_start() - start, nodes);
   return result;
 }
 
 absl::Status Extender::listen(const Options& options) {
-  std::vector<HttpServer::Route> routes = kube::health_routes(options.why_not_ready);
+  std::vector<http::Route> routes = http::health_routes(options.why_not_ready);
   routes.push_back({"POST", "/filter", [this](const std::string& body) {
                       return answer(body, filter_metrics_, [this](Args args) { return on_filter(std::move(args)); });
                     }});
@@ -42,7 +39,7 @@ absl::Status Extender::listen(const Options& options) {
                       return answer(body, prioritize_metrics_,
                                     [this](const Args& args) { return on_prioritize(args); });
                     }});
-  GLN_ASSIGN_OR_RETURN(server_, HttpServer::start({options.listen, options.max_body_bytes}, std::move(routes)));
+  GLN_ASSIGN_OR_RETURN(server_, http::Server::start({options.listen, options.limits}, std::move(routes)));
   return absl::OkStatus();
 }
 

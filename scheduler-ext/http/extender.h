@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/address.h"
 #include "common/base/env.h"
-#include "common/kube/http_server.h"
+#include "common/http/server.h"
 #include "common/placement/node_labels.h"
 #include "scheduler-ext/http/call_metrics.h"
 #include "scheduler-ext/http/wire.h"
@@ -28,8 +28,9 @@ class Extender {
  public:
   struct Options {
     Address listen;
-    placement::LabelLevels levels;               // levels of node labels, widest first
-    size_t max_body_bytes = size_t{64} << 20;    // 5,000 whole nodes take about 40 MB, their names 0.15 MB
+    placement::LabelLevels levels;  // levels of node labels, widest first
+    // 5,000 whole nodes take about 40 MB, their names 0.15 MB.
+    http::Limits limits = {.body_bytes = size_t{64} << 20, .held_bytes = size_t{96} << 20};
     std::function<std::string()> why_not_ready;  // returns an empty string if ready
   };
   // All references must outlive the extender. Unavailable: it can't listen at options.listen.
@@ -41,7 +42,7 @@ class Extender {
   Extender(const Env& env, State& state, prometheus::Registry& registry, placement::LabelLevels levels);
   absl::Status listen(const Options& options);
   template <typename Respond>
-  kube::HttpAnswer answer(const std::string& body, CallMetrics& metrics, Respond respond);
+  http::Answer answer(const std::string& body, CallMetrics& metrics, Respond respond);
   std::string on_filter(Args args);
   std::string on_prioritize(const Args& args);
   void promise_best(const placement::Pod& pod, const std::vector<std::string>& names, const Scores& result);
@@ -52,7 +53,7 @@ class Extender {
   CallMetrics filter_metrics_, prioritize_metrics_;
   // Declared last, so that it is destroyed first, which completes answers in progress: its handlers use the other
   // members.
-  std::unique_ptr<kube::HttpServer> server_;
+  std::unique_ptr<http::Server> server_;
 };
 
 }  // namespace gleaner::extender

@@ -69,7 +69,7 @@ absl::Status serve(const Flags& flags, const Options& options) {
   GLN_ASSIGN_OR_RETURN(const auto client, kube::Client::create(env, {.credentials = std::move(credentials),
                                                                      .user_agent = "gleaner-scheduler-ext"}));
   const auto registry = std::make_shared<prometheus::Registry>();
-  GLN_ASSIGN_OR_RETURN(const auto metrics, metrics::MetricsServer::start_if_given(flags.metrics, registry));
+  GLN_ASSIGN_OR_RETURN(const auto metrics, metrics::serve_if_given(flags.metrics, registry));
   State state(*env.clock, options.min_bits_per_second);
   const Feeds feeds(env, *client, state);
   GLN_ASSIGN_OR_RETURN(const auto extender,

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<PublishedMetrics>> PublishedMetrics::serve(const 
                                                                           const transport::Preferences& preferences,
                                                                           const Watch* watch) {
   auto metrics = std::unique_ptr<PublishedMetrics>(new PublishedMetrics(job, preferences, watch));
-  GLN_ASSIGN_OR_RETURN(metrics->server_, metrics::MetricsServer::start(address, metrics->registry_));
+  GLN_ASSIGN_OR_RETURN(metrics->server_, metrics::serve(address, metrics->registry_));
   return metrics;
 }
 

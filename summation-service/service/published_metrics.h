@@ -34,7 +34,7 @@ class PublishedMetrics {
   PublishedMetrics(const std::string& job, const transport::Preferences& preferences, const Watch* watch);
 
   std::shared_ptr<prometheus::Registry> registry_;
-  std::unique_ptr<metrics::MetricsServer> server_;
+  std::unique_ptr<http::Server> server_;
   SummerMetrics summer_;
   TransportMetrics transport_;
   const Watch* const watch_;

@@ -6,6 +6,7 @@
 #include "common/metrics/server.h"
 #include "coordinator/metrics.h"
 #include "tests/http_get.h"
+#include "tests/http_peer.h"
 #include "tests/loopback6.h"
 #include "tests/unit/run/program.h"
 
@@ -35,7 +36,7 @@ TEST(Metrics, CoordinatorsPassPromtool) {
                  actions);
   metrics.update(core);
   metrics.update(core);
-  const auto server = metrics::MetricsServer::start({"127.0.0.1", 0}, registry);
+  const auto server = metrics::serve({"127.0.0.1", 0}, registry);
   ASSERT_TRUE(server.ok()) << server.status();
   const std::string text = scrape((*server)->address());
   EXPECT_THAT(text, AllOf(HasSubstr("gleaner_coordinator_joined_ranks{job_name=\"digits\"} 1"),
@@ -56,7 +57,7 @@ std::shared_ptr<prometheus::Registry> registry_of(const std::string& job) {
 }
 
 TEST(Metrics, AreServedOnNames) {
-  const auto server = metrics::MetricsServer::start({"localhost", 0}, registry_of("digits"));
+  const auto server = metrics::serve({"localhost", 0}, registry_of("digits"));
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_EQ((*server)->address().host, "127.0.0.1");
   EXPECT_NE((*server)->address().port, 0);
@@ -64,31 +65,50 @@ TEST(Metrics, AreServedOnNames) {
 }
 
 TEST(Metrics, NeedAnAddress) {
-  const auto none = metrics::MetricsServer::start_if_given("", registry_of("digits"));
+  const auto none = metrics::serve_if_given("", registry_of("digits"));
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_EQ(*none, nullptr);
-  EXPECT_TRUE(absl::IsInvalidArgument(metrics::MetricsServer::start_if_given("localhost", nullptr).status()));
-  const auto server = metrics::MetricsServer::start_if_given("127.0.0.1:0", registry_of("digits"));
+  EXPECT_TRUE(absl::IsInvalidArgument(metrics::serve_if_given("localhost", nullptr).status()));
+  const auto server = metrics::serve_if_given("127.0.0.1:0", registry_of("digits"));
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_THAT(scrape((*server)->address()), HasSubstr("gleaner_test{job_name=\"digits\"} 7"));
 }
 
 TEST(Metrics, AreServedOnIPv6) {
   SKIP_WITHOUT_LOOPBACK6();
-  const auto server = metrics::MetricsServer::start({"::", 0}, registry_of("digits"));
+  const auto server = metrics::serve({"::", 0}, registry_of("digits"));
   ASSERT_TRUE(server.ok()) << server.status();
   const Address address = (*server)->address();
   EXPECT_EQ(address.host, "::");
   for (const char* host : {"::1", "::1", "127.0.0.1"}) {
     EXPECT_THAT(scrape({host, address.port}), HasSubstr("gleaner_test{job_name=\"digits\"} 7"));
   }
-  const auto second = metrics::MetricsServer::start({"::1", address.port}, registry_of("digits"));
+  const auto second = metrics::serve({"::1", address.port}, registry_of("digits"));
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("the port is in use"));
+}
+
+TEST(Metrics, AreServedBesidePeersThatNeitherAskNorRead) {
+  const auto registry = registry_of("digits");
+  // An answer that is larger than the buffers of two sockets.
+  for (int i = 0; i < 60; ++i) {
+    metrics::add_gauge(*registry, {{"i", std::string(100'000 + i, 'x')}}, "gleaner_many", "Many.");
+  }
+  const auto server = metrics::serve({"127.0.0.1", 0}, registry);
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::vector<std::unique_ptr<HttpPeer>> slow;
+  for (const auto& [count, request] : std::vector<std::pair<int, std::string>>{
+           {70, ""}, {2, "GET /metrics HTTP/1.1\r\n"}, {2, "GET /metrics HTTP/1.1\r\n\r\n"}}) {
+    for (int i = 0; i < count; ++i) {
+      slow.push_back(std::make_unique<HttpPeer>((*server)->address()));
+      slow.back()->send(request);
+    }
+    EXPECT_NE(scrape((*server)->address()).find("gleaner_test{job_name=\"digits\"} 7"), std::string::npos);
+  }
 }
 
 TEST(Metrics, AnAddressOfAnotherMachineIsAnErrorThatSaysSo) {
   for (const char* host : {"192.0.2.1", "2001:db8::2"}) {
-    const auto server = metrics::MetricsServer::start({host, 0}, registry_of("digits"));
+    const auto server = metrics::serve({host, 0}, registry_of("digits"));
     EXPECT_TRUE(absl::IsUnavailable(server.status()));
     EXPECT_THAT(std::string(server.status().message()), AllOf(HasSubstr(host), Not(HasSubstr("port is in use"))));
   }
@@ -96,9 +116,9 @@ TEST(Metrics, AnAddressOfAnotherMachineIsAnErrorThatSaysSo) {
 
 TEST(Metrics, PortInUseIsAnError) {
   auto registry = std::make_shared<prometheus::Registry>();
-  const auto first = metrics::MetricsServer::start({"127.0.0.1", 0}, registry);
+  const auto first = metrics::serve({"127.0.0.1", 0}, registry);
   ASSERT_TRUE(first.ok());
-  const auto second = metrics::MetricsServer::start((*first)->address(), registry);
+  const auto second = metrics::serve((*first)->address(), registry);
   EXPECT_TRUE(absl::IsUnavailable(second.status()));
   EXPECT_THAT(std::string(second.status().message()), HasSubstr((*first)->address().to_string()));
 }

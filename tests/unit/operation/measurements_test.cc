@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/kube/http_server.h"
+#include "common/http/server.h"
 #include "common/kube/process.h"
 #include "tests/manual_clock.h"
 
@@ -18,11 +18,10 @@ class MeasurementsTest : public ::testing::Test {
  protected:
   MeasurementsTest() {
     kube::prepare_process();
-    auto server =
-        kube::HttpServer::start({Address{"127.0.0.1", 0}}, {{"POST", "/api/v1/query", [this](const auto& body) {
-                                                               asked_.push_back(body);
-                                                               return answer_;
-                                                             }}});
+    auto server = http::Server::start({Address{"127.0.0.1", 0}}, {{"POST", "/api/v1/query", [this](const auto& body) {
+                                                                     asked_.push_back(body);
+                                                                     return answer_;
+                                                                   }}});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     client_ = client(absl::StrCat("http://127.0.0.1:", server_->address().port));
@@ -41,9 +40,9 @@ class MeasurementsTest : public ::testing::Test {
   }
 
   ManualClock clock_;
-  kube::HttpAnswer answer_;
+  http::Answer answer_;
   std::vector<std::string> asked_;
-  std::unique_ptr<kube::HttpServer> server_;
+  std::unique_ptr<http::Server> server_;
   std::unique_ptr<PrometheusClient> client_;
 };
 

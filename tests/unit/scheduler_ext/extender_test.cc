@@ -59,7 +59,7 @@ class OverHttp : public testing::Test {
     auto extender = Extender::start({&clock_, nullptr, &log_}, state_, registry_,
                                     {.listen = {"127.0.0.1", 0},
                                      .levels = placement::default_label_levels(),
-                                     .max_body_bytes = 100'000,
+                                     .limits = {.body_bytes = 100'000},
                                      .why_not_ready = [this] { return why_not_ready_; }});
     EXPECT_TRUE(extender.ok()) << extender.status();
     extender_ = *std::move(extender);
