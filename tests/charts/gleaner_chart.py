@@ -118,6 +118,23 @@ def run(*command: str, text: Optional[str] = None, timeout: float = 240) -> subp
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout)
 
 
+class StrictLoader(yaml.SafeLoader):
+    """Refuses mappings that have a key twice. Kubernetes and PyYAML's own loaders silently take the last value."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if (key := self.construct_object(key_node, deep=True)) in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def documents(text: str) -> list[Any]:
+    """Returns the documents of YAML that are not empty. Raises ConstructorError for a duplicate key."""
+    return [document for document in yaml.load_all(text, StrictLoader) if document]
+
+
 def flags_of(values: dict[str, str]) -> list[str]:
     return [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
 
@@ -135,7 +152,7 @@ def template(values: Optional[dict[str, str]] = None, *flags: str) -> subprocess
 def _rendered(values: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
     done = template(dict(values))
     assert done.returncode == 0, done.stderr
-    return [document for document in yaml.safe_load_all(done.stdout) if document]
+    return documents(done.stdout)
 
 
 def rendered(values: Optional[dict[str, str]] = None) -> list[dict[str, Any]]:

@@ -1,15 +1,21 @@
-{{/* Labels of an object. Argument: `dict "root" . "component" "operator"`. */}}
+{{/* Labels of an object, each key once. Argument: `dict "root" . "component" "operator"`; where users add labels, also
+`"extra" .Values.podLabels "from" "podLabels"`. A label of `extra` replaces one of the chart, unless selectors use its key. */}}
 {{- define "gleaner.labels" -}}
-{{ include "gleaner.selector" . }}
-app.kubernetes.io/part-of: gleaner
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- $selector := include "gleaner.selector" . | fromYaml }}
+{{- $labels := dict "app.kubernetes.io/part-of" "gleaner" "app.kubernetes.io/version" .root.Chart.AppVersion }}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" .root.Release.Service }}
+{{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") }}
+{{- range $key, $_ := .extra }}
+{{- if or (hasKey $selector $key) (hasPrefix "gleaner.dev/" $key) }}
+{{- fail (printf "%s may not set the label %s, because selectors use it; remove it from %s" $.from $key $.from) }}
+{{- end }}
+{{- end }}
+{{- toYaml (mergeOverwrite $labels (.extra | default dict) $selector) }}
 {{- end }}
 
 {{- define "gleaner.selector" -}}
-app.kubernetes.io/name: gleaner-{{ .component }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- $name := printf "gleaner-%s" .component }}
+{{- toYaml (dict "app.kubernetes.io/name" $name "app.kubernetes.io/instance" .root.Release.Name) }}
 {{- end }}
 
 {{- define "gleaner.image" -}}
@@ -21,10 +27,8 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{/* Metadata of every pod template. Argument: `dict "root" . "component" ... "values" .Values.operator`. */}}
 {{- define "gleaner.podMeta" -}}
 labels:
-  {{- include "gleaner.labels" . | nindent 2 }}
-  {{- with .root.Values.podLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- $part := dict "root" .root "component" .component "extra" .root.Values.podLabels "from" "podLabels" }}
+  {{- include "gleaner.labels" $part | nindent 2 }}
 {{- with .root.Values.podAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
