@@ -1,16 +1,8 @@
 #include "common/kube/http.h"
 
-#include <utility>  // missing in Boost 1.74's own includes
-
-// Without this definition cpprestsdk's macro U collides with template parameters.
-// NOLINTNEXTLINE(bugprone-reserved-identifier)
-#define _TURN_OFF_PLATFORM_STRING
-#include <cpprest/http_client.h>
-#include <openssl/ssl.h>
-
-#include <boost/asio/ssl/context.hpp>
-#include <chrono>
 #include <exception>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -18,7 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/status_macros.h"
+#include "common/kube/exec_source.h"
+#include "common/kube/http_config.h"
 #include "common/kube/process.h"
+#include "common/kube/running_requests.h"
 #include "common/kube/token.h"
 
 namespace gleaner::kube {
@@ -26,12 +22,12 @@ namespace {
 
 constexpr size_t kMaxErrorBody = size_t{64} << 10;
 constexpr absl::Duration kAtOnce = absl::Seconds(1);  // a broken kept-alive connection shows within this time
+constexpr int kUnauthorized = 401;
 constexpr absl::Duration kSettle = absl::Seconds(2);  // longest wait for abandoned requests to end
 
 using web::http::http_request;
 using web::http::http_response;
 using web::http::client::http_client;
-using web::http::client::http_client_config;
 
 // Holds the outcome of a call. The first of answer, deadline and cancellation sets it.
 class Exchange {
@@ -75,21 +71,6 @@ bool never_connected(const absl::Status& status) {
   return absl::StrContains(status.message(), kNoConnection) || absl::StrContains(status.message(), kNoHandshake);
 }
 
-http_client_config make_config(const Credentials& credentials, absl::Duration timeout) {
-  http_client_config config;
-  config.set_timeout(std::chrono::duration_cast<std::chrono::microseconds>(absl::ToChronoMicroseconds(timeout)));
-  config.set_max_redirects(0);
-  // Called for every new connection, so that rotated files take effect.
-  config.set_ssl_context_callback([credentials](boost::asio::ssl::context& context) {
-    if (!credentials.ca_file.empty()) context.load_verify_file(credentials.ca_file);
-    SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
-    if (credentials.client_cert_file.empty()) return;
-    context.use_certificate_chain_file(credentials.client_cert_file);
-    context.use_private_key_file(credentials.client_key_file, boost::asio::ssl::context::pem);
-  });
-  return config;
-}
-
 // Returns false if the task is not done within `timeout`.
 bool wait_for(const pplx::task<http_response>& task, absl::Duration timeout) {
   auto done = std::make_shared<absl::Notification>();
@@ -104,35 +85,6 @@ bool wait_for(const pplx::task<http_response>& task, absl::Duration timeout) {
   });
   return done->WaitForNotificationWithTimeout(timeout);
 }
-
-// Counts the requests that cpprestsdk still processes, including those that their callers have abandoned. The process
-// must not end before they do.
-class Running {
- public:
-  // Counts a request as running until the last copy of the result is destroyed.
-  std::shared_ptr<void> begin() {
-    const auto end = [state = state_](std::nullptr_t) {
-      absl::MutexLock lock(&state->mutex);
-      --state->requests;
-    };
-    absl::MutexLock lock(&state_->mutex);
-    ++state_->requests;
-    return {nullptr, end};
-  }
-  // Waits until no request runs, for at most `timeout`.
-  void wait(absl::Duration timeout) {
-    const auto none = [this] { return state_->requests == 0; };
-    absl::MutexLock lock(&state_->mutex);
-    state_->mutex.AwaitWithTimeout(absl::Condition(&none), timeout);
-  }
-
- private:
-  struct State {
-    absl::Mutex mutex;
-    uint32_t requests = 0;
-  };
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
-};
 
 // Holds `running` until the answer's body has ended, by an error or not.
 void keep_until_ended(const pplx::task<http_response>& opening, const std::shared_ptr<void>& running) {
@@ -165,45 +117,105 @@ bool drain(Buffer& buffer, const std::function<bool(absl::string_view)>& on_chun
   return true;
 }
 
+// Holds the values by which a request authenticates itself.
+struct Identity {
+  std::string token;        // empty: none
+  ExecSource::Shared exec;  // null: the credentials have no command
+};
+
+// Holds cpprestsdk's clients for requests and for streams. Each has kept-alive connections, which present the client
+// certificate of `exec`.
+struct Connections {
+  Connections(const Http::Options& options, const ExecSource::Shared& exec)
+      : certificate(exec == nullptr ? "" : exec->certificate),
+        calls(options.credentials.server, make_http_config(options.credentials, exec, options.timeout)),
+        streams(options.credentials.server, make_http_config(options.credentials, exec, options.stall_timeout)) {}
+
+  const std::string certificate;
+  http_client calls;
+  http_client streams;
+};
+
 }  // namespace
 
 struct Http::Parts {
   Parts(const Clock& a_clock, Options an_options)
       : clock(a_clock),
         options(std::move(an_options)),
+        server(describe_server(options.credentials)),
         token(options.credentials.token, options.credentials.token_file),
-        calls(options.credentials.server, make_config(options.credentials, options.timeout)),
-        streams(options.credentials.server, make_config(options.credentials, options.stall_timeout)) {}
+        connections(std::make_shared<Connections>(options, nullptr)) {
+    if (options.credentials.exec) exec.emplace(clock, *options.credentials.exec);
+  }
   ~Parts() {
     requests.wait(kSettle);
     drain_cpprest_threads(kSettle);
   }
 
-  absl::StatusOr<http_request> make_request(const Request& request);
+  absl::StatusOr<Identity> identify();
+  // Passes an identity to `send`. If the server refuses the credential of a command, sends once more with a new one.
+  absl::StatusOr<Response> send_identified(const std::function<absl::StatusOr<Response>(const Identity&)>& send);
+  // Returns connections that present the certificate of `identity`. New ones replace those of an older certificate.
+  std::shared_ptr<Connections> connections_for(const Identity& identity) ABSL_LOCKS_EXCLUDED(mutex);
+  http_request make_request(const Request& request, const std::string& bearer) const;
+  absl::StatusOr<Response> call(const Request& request, const Identity& identity, absl::Duration timeout,
+                                Cancellation* cancel);
   // Sends one request and waits for its answer. A DeadlineExceeded has no message.
-  absl::StatusOr<Response> exchange(const Request& request, absl::Duration timeout, Cancellation* cancel);
+  absl::StatusOr<Response> exchange(const Request& request, const Identity& identity, absl::Duration timeout,
+                                    Cancellation* cancel);
+  absl::StatusOr<Response> stream(const Request& request, const Identity& identity, Cancellation* cancel,
+                                  Cancellation* other_cancel, const std::function<bool(absl::string_view)>& on_chunk);
   absl::Status enter(absl::Duration timeout, Cancellation* cancel) ABSL_LOCKS_EXCLUDED(mutex);
   void leave() ABSL_LOCKS_EXCLUDED(mutex);
   bool has_room() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return running < options.in_flight; }
 
   const Clock& clock;
   const Options options;
+  const std::string server;  // for messages
   TokenSource token;
-  http_client calls;
-  http_client streams;
-  Running requests;
+  std::optional<ExecSource> exec;
+  RunningRequests requests;
   absl::Mutex mutex;
+  std::shared_ptr<Connections> connections ABSL_GUARDED_BY(mutex);
   uint32_t running ABSL_GUARDED_BY(mutex) = 0;
 };
 
-absl::StatusOr<http_request> Http::Parts::make_request(const Request& request) {
-  auto bearer = token.get();
-  if (!bearer.ok()) return bearer.status();
+absl::StatusOr<Identity> Http::Parts::identify() {
+  Identity identity;
+  if (exec) {
+    GLN_ASSIGN_OR_RETURN(identity.exec, exec->get());
+    identity.token = identity.exec->token;
+  } else {
+    GLN_ASSIGN_OR_RETURN(identity.token, token.get());
+  }
+  return identity;
+}
+
+absl::StatusOr<Http::Response> Http::Parts::send_identified(
+    const std::function<absl::StatusOr<Response>(const Identity&)>& send) {
+  GLN_ASSIGN_OR_RETURN(Identity identity, identify());
+  auto response = send(identity);
+  if (!exec || !response.ok() || response->status != kUnauthorized) return response;
+  exec->drop(identity.exec);
+  GLN_ASSIGN_OR_RETURN(identity, identify());
+  return send(identity);
+}
+
+std::shared_ptr<Connections> Http::Parts::connections_for(const Identity& identity) {
+  const std::string certificate = identity.exec == nullptr ? "" : identity.exec->certificate;
+  absl::MutexLock lock(&mutex);
+  if (connections->certificate != certificate) connections = std::make_shared<Connections>(options, identity.exec);
+  return connections;
+}
+
+http_request Http::Parts::make_request(const Request& request, const std::string& bearer) const {
   http_request made(request.method);
   made.set_request_uri(web::uri(request.target));
   made.headers().add("Accept", "application/json");
   made.headers().add("User-Agent", options.user_agent);
-  if (!bearer->empty()) made.headers().add("Authorization", absl::StrCat("Bearer ", *bearer));
+  if (!bearer.empty()) made.headers().add("Authorization", absl::StrCat("Bearer ", bearer));
+  // cpprestsdk takes the name for SNI and for the check of the server's certificate from this header.
+  if (const auto& name = options.credentials.tls_server_name; !name.empty()) made.headers().add("Host", name);
   if (!request.body.empty()) {
     // Passed as bytes: from text cpprestsdk makes a stream of char, which it then reads as a stream of unsigned char.
     made.set_body(std::vector<unsigned char>(request.body.begin(), request.body.end()));
@@ -242,6 +254,7 @@ absl::StatusOr<std::unique_ptr<Http>> Http::create(const Clock& clock, Options o
     return absl::InvalidArgumentError(
         absl::StrCat("expected a URL of the API server such as https://10.96.0.1:443, not '", server, "'"));
   }
+  GLN_RETURN_IF_ERROR(proxy_of(options.credentials).status());
   try {
     return std::unique_ptr<Http>(new Http(std::make_unique<Parts>(clock, std::move(options))));
   } catch (const std::exception& error) {
@@ -250,28 +263,40 @@ absl::StatusOr<std::unique_ptr<Http>> Http::create(const Clock& clock, Options o
 }
 
 absl::StatusOr<Http::Response> Http::call(const Request& request, absl::Duration timeout, Cancellation* cancel) {
-  const absl::Duration deadline = parts_->clock.since_start() + timeout;
-  if (absl::Status entered = parts_->enter(timeout, cancel); !entered.ok()) return entered;
-  const absl::Cleanup leave = [this] { parts_->leave(); };
+  return parts_->send_identified(
+      [&](const Identity& identity) { return parts_->call(request, identity, timeout, cancel); });
+}
+
+absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation* cancel, Cancellation* other_cancel,
+                                            const std::function<bool(absl::string_view)>& on_chunk) {
+  return parts_->send_identified(
+      [&](const Identity& identity) { return parts_->stream(request, identity, cancel, other_cancel, on_chunk); });
+}
+
+absl::StatusOr<Http::Response> Http::Parts::call(const Request& request, const Identity& identity,
+                                                 absl::Duration timeout, Cancellation* cancel) {
+  const absl::Duration deadline = clock.since_start() + timeout;
+  GLN_RETURN_IF_ERROR(enter(timeout, cancel));
+  const absl::Cleanup on_return = [this] { leave(); };
   // After a restart of the server every kept-alive connection is broken, and cpprestsdk only finds out by using it. So
   // a call that fails at once tries the next connection; there are at most as many as calls in flight. Sending a
   // request twice is harmless (client.h).
   absl::StatusOr<Response> response = absl::UnknownError("");
-  for (uint32_t attempt = 0; attempt <= parts_->options.in_flight; ++attempt) {
-    const absl::Duration start = parts_->clock.since_start();
-    response = parts_->exchange(request, deadline - start, cancel);
-    const bool at_once = parts_->clock.since_start() - start < kAtOnce;
+  for (uint32_t attempt = 0; attempt <= options.in_flight; ++attempt) {
+    const absl::Duration start = clock.since_start();
+    response = exchange(request, identity, deadline - start, cancel);
+    const bool at_once = clock.since_start() - start < kAtOnce;
     if (!absl::IsUnavailable(response.status()) || !at_once || never_connected(response.status())) break;
   }
   if (absl::IsDeadlineExceeded(response.status())) {
-    return absl::DeadlineExceededError(absl::StrCat(request.method, " ", parts_->options.credentials.server,
-                                                    ": no answer within ", absl::FormatDuration(timeout)));
+    return absl::DeadlineExceededError(
+        absl::StrCat(request.method, " ", server, ": no answer within ", absl::FormatDuration(timeout)));
   }
   return response;
 }
 
-absl::StatusOr<Http::Response> Http::Parts::exchange(const Request& request, absl::Duration timeout,
-                                                     Cancellation* cancel) {
+absl::StatusOr<Http::Response> Http::Parts::exchange(const Request& request, const Identity& identity,
+                                                     absl::Duration timeout, Cancellation* cancel) {
   auto exchange = std::make_shared<Exchange>();
   pplx::cancellation_token_source source;
   const Cancellation::Registration registration(cancel, [exchange, source] {
@@ -279,16 +304,15 @@ absl::StatusOr<Http::Response> Http::Parts::exchange(const Request& request, abs
     source.cancel();
   });
   try {
-    auto made = make_request(request);
-    if (!made.ok()) return made.status();
     auto response = std::make_shared<Response>();
-    calls.request(*made, source.get_token())
+    connections_for(identity)
+        ->calls.request(make_request(request, identity.token), source.get_token())
         .then([response](const http_response& answer) {
           response->status = answer.status_code();
           return answer.extract_utf8string(/*ignore_content_type=*/true);
         })
         .then([exchange, response, running = requests.begin(), method = request.method,
-               server = options.credentials.server](const pplx::task<std::string>& body) {
+               server = server](const pplx::task<std::string>& body) {
           try {
             response->body = body.get();
             exchange->finish(std::move(*response));
@@ -297,7 +321,7 @@ absl::StatusOr<Http::Response> Http::Parts::exchange(const Request& request, abs
           }
         });
   } catch (const std::exception& error) {
-    return transport_error(request.method, options.credentials.server, error.what());
+    return transport_error(request.method, server, error.what());
   }
   if (!exchange->wait(timeout)) {
     exchange->finish(absl::DeadlineExceededError(""));
@@ -306,9 +330,9 @@ absl::StatusOr<Http::Response> Http::Parts::exchange(const Request& request, abs
   return exchange->take();
 }
 
-absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation* cancel, Cancellation* other_cancel,
-                                            const std::function<bool(absl::string_view)>& on_chunk) {
-  const std::string& server = parts_->options.credentials.server;
+absl::StatusOr<Http::Response> Http::Parts::stream(const Request& request, const Identity& identity,
+                                                   Cancellation* cancel, Cancellation* other_cancel,
+                                                   const std::function<bool(absl::string_view)>& on_chunk) {
   pplx::cancellation_token_source source;
   const auto stop = [source] { source.cancel(); };
   const Cancellation::Registration registration(cancel, stop);
@@ -317,16 +341,15 @@ absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation
   Response response;
   absl::Duration last_sign = absl::InfiniteDuration();  // infinite until the answer begins
   try {
-    auto made = parts_->make_request(request);
-    if (!made.ok()) return made.status();
-    const pplx::task<http_response> opening = parts_->streams.request(*made, source.get_token());
-    keep_until_ended(opening, parts_->requests.begin());
-    if (!wait_for(opening, parts_->options.timeout)) {
+    const pplx::task<http_response> opening =
+        connections_for(identity)->streams.request(make_request(request, identity.token), source.get_token());
+    keep_until_ended(opening, requests.begin());
+    if (!wait_for(opening, options.timeout)) {
       return transport_error(request.method, server,
-                             absl::StrCat("no answer within ", absl::FormatDuration(parts_->options.timeout)));
+                             absl::StrCat("no answer within ", absl::FormatDuration(options.timeout)));
     }
     const http_response answer = opening.get();
-    last_sign = parts_->clock.since_start();
+    last_sign = clock.since_start();
     response.status = answer.status_code();
     const std::function<bool(absl::string_view)> collect = [&response](absl::string_view chunk) {
       absl::StrAppend(&response.body, chunk.substr(0, kMaxErrorBody - response.body.size()));
@@ -337,7 +360,7 @@ absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation
     // getc() waits for a single byte and throws the error that broke the stream. A larger read would wait until its
     // buffer is full.
     while (buffer.getc().get() != decltype(buffer)::traits::eof()) {
-      last_sign = parts_->clock.since_start();
+      last_sign = clock.since_start();
       if (!drain(buffer, sink)) break;
     }
     return response;
@@ -345,8 +368,8 @@ absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation
     const bool cancelled =
         (cancel != nullptr && cancel->cancelled()) || (other_cancel != nullptr && other_cancel->cancelled());
     if (cancelled) return absl::CancelledError("cancelled");
-    const absl::Duration silence = parts_->clock.since_start() - last_sign;
-    if (silence >= parts_->options.stall_timeout * 0.9) {
+    const absl::Duration silence = clock.since_start() - last_sign;
+    if (silence >= options.stall_timeout * 0.9) {
       return absl::DeadlineExceededError(
           absl::StrCat(request.method, " ", server, ": silent for ", absl::FormatDuration(silence)));
     }

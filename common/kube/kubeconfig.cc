@@ -15,6 +15,8 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/kube/credentials.h"
+#include "common/kube/kubeconfig_exec.h"
+#include "common/kube/yaml_fields.h"
 
 namespace gleaner::kube {
 namespace {
@@ -29,16 +31,6 @@ struct Entry {
   const File* file = nullptr;
   YAML::Node value;
 };
-
-std::string text(const YAML::Node& node, const char* key) {
-  const YAML::Node value = node[key];
-  return value.IsDefined() && value.IsScalar() ? value.as<std::string>() : std::string();
-}
-
-bool is_set(const YAML::Node& node, const char* key) {
-  const YAML::Node value = node[key];
-  return value.IsDefined() && !value.IsNull();
-}
 
 std::vector<std::string> candidate_paths(const std::string& path) {
   if (!path.empty()) return {path};
@@ -103,27 +95,54 @@ absl::StatusOr<std::string> file_of(const Entry& entry, const char* field) {
 }
 
 absl::Status refuse_unsupported(const Entry& cluster, const Entry& user, const std::string& user_name) {
-  for (const char* plugin : {"exec", "auth-provider"}) {
-    if (!is_set(user.value, plugin)) continue;
-    return absl::UnimplementedError(
-        absl::StrCat("the kubeconfig's user '", user_name, "' signs in through a plugin (", plugin,
-                     "), which is not supported; use a service account's token: kubectl config set-credentials NAME "
-                     "--token=$(kubectl create token ACCOUNT)"));
+  if (is_set(user.value, "auth-provider")) {
+    return absl::UnimplementedError(absl::StrCat(
+        "the kubeconfig's user '", user_name,
+        "' has 'auth-provider', which is not supported, nor by kubectl since version 1.26; use exec, or a service "
+        "account's token: kubectl config set-credentials NAME --token=$(kubectl create token ACCOUNT)"));
   }
-  for (const char* field : {"username", "password", "as"}) {
+  for (const char* field : {"username", "password", "as", "as-uid", "as-groups", "as-user-extra"}) {
     if (!is_set(user.value, field)) continue;
-    return absl::UnimplementedError(absl::StrCat("the kubeconfig's user '", user_name, "' has '", field,
-                                                 "', which is not supported; use a token or a client certificate"));
+    return absl::UnimplementedError(
+        absl::StrCat("the kubeconfig's user '", user_name, "' has '", field,
+                     "', which is not supported; use a token, a client certificate or exec"));
   }
-  for (const char* field : {"proxy-url", "tls-server-name"}) {
-    if (!is_set(cluster.value, field)) continue;
-    return absl::UnimplementedError(absl::StrCat("the kubeconfig's cluster has '", field, "', which is not supported"));
-  }
-  if (text(cluster.value, "insecure-skip-tls-verify") == "true") {
+  if (is_true(cluster.value, "insecure-skip-tls-verify")) {
     return absl::UnimplementedError(
         "the kubeconfig's cluster has insecure-skip-tls-verify, which is not supported; name the cluster's CA by "
-        "certificate-authority");
+        "certificate-authority, and the name in the server's certificate by tls-server-name");
   }
+  return absl::OkStatus();
+}
+
+// Returns spec.cluster of the ExecCredential that a command gets.
+absl::StatusOr<nlohmann::json> cluster_info(const Entry& cluster, const Credentials& credentials) {
+  nlohmann::json info = {{"server", credentials.server}};
+  for (const char* field : {"tls-server-name", "proxy-url"}) {
+    if (is_set(cluster.value, field)) info[field] = text(cluster.value, field);
+  }
+  if (is_set(cluster.value, "certificate-authority") || is_set(cluster.value, "certificate-authority-data")) {
+    GLN_ASSIGN_OR_RETURN(const std::string authority, read_file(credentials.ca_file, "the kubeconfig's CA"));
+    info["certificate-authority-data"] = absl::Base64Escape(authority);
+  }
+  for (const YAML::Node& extension : cluster.value["extensions"]) {
+    if (text(extension, "name") == "client.authentication.k8s.io/exec")
+      info["config"] = to_json(extension["extension"]);
+  }
+  return info;
+}
+
+// As with kubectl, a user that has a token or a certificate does not run the command.
+absl::Status add_exec(const Entry& cluster, const Entry& user, const std::string& user_name, Credentials& credentials) {
+  const YAML::Node exec = user.value["exec"];
+  const bool has_other =
+      !credentials.token.empty() || !credentials.token_file.empty() || !credentials.client_cert_file.empty();
+  if (!exec.IsDefined() || exec.IsNull() || has_other) return absl::OkStatus();
+  GLN_ASSIGN_OR_RETURN(ExecCommand command, read_exec_command(exec, user.file->folder, user_name));
+  if (is_true(exec, "provideClusterInfo")) {
+    GLN_ASSIGN_OR_RETURN(command.cluster, cluster_info(cluster, credentials));
+  }
+  credentials.exec = std::move(command);
   return absl::OkStatus();
 }
 
@@ -145,6 +164,8 @@ absl::StatusOr<Credentials> read(const std::vector<File>& files, std::string con
 
   Credentials credentials;
   credentials.server = text(cluster.value, "server");
+  credentials.tls_server_name = text(cluster.value, "tls-server-name");
+  credentials.proxy_url = text(cluster.value, "proxy-url");
   credentials.ns = text(context.value, "namespace");
   if (credentials.ns.empty()) credentials.ns = "default";
   GLN_ASSIGN_OR_RETURN(credentials.ca_file, file_of(cluster, "certificate-authority"));
@@ -160,6 +181,7 @@ absl::StatusOr<Credentials> read(const std::vector<File>& files, std::string con
   const std::string token_file = text(user.value, "tokenFile");
   if (!token_file.empty()) credentials.token_file = (user.file->folder / token_file).string();
   if (token_file.empty()) credentials.token = text(user.value, "token");
+  GLN_RETURN_IF_ERROR(add_exec(cluster, user, user_name, credentials));
   return credentials;
 }
 

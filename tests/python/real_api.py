@@ -52,6 +52,10 @@ class Api:
         self._tls = ssl.create_default_context(cafile=str(plane.describe()["ca"]))
 
     @property
+    def server(self) -> str:
+        return self._plane.server
+
+    @property
     def kubeconfig(self) -> Path:
         return self._plane.kubeconfig
 
