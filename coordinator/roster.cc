@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
+#include "common/base/first_few.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
 
@@ -95,11 +96,9 @@ std::string Roster::located(uint32_t seat) const {
 }
 
 std::string Roster::names(const std::vector<uint32_t>& seats) const {
-  constexpr size_t kMost = 10;
-  std::string text;
-  for (size_t i = 0; i < seats.size() && i < kMost; ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", name(seats[i]));
-  if (seats.size() > kMost) absl::StrAppend(&text, " and ", seats.size() - kMost, " more");
-  return text;
+  std::vector<std::string> names;
+  for (const uint32_t seat : seats) names.push_back(name(seat));
+  return first_few(names);
 }
 
 std::optional<uint32_t> Roster::seat_of(StreamId stream) const {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "common/base/first_few.h"
 #include "common/base/status_macros.h"
 #include "coordinator/outcome.h"
 
@@ -149,8 +149,7 @@ void Rounds::begin_round(WaitingMembers::NextRound next, absl::Duration now, Act
   gathering_ = false;
   newcomers_ = 0;
   actions.notes.push_back(absl::StrCat("round ", number_, " begins: ", options.workers, " workers (",
-                                       absl::StrJoin(options.indices.workers, ", "), "), ", options.summers,
-                                       " summers"));
+                                       first_few(options.indices.workers), "), ", options.summers, " summers"));
   Origin origin;
   origin.epoch = core_->planning().agreement().highest_epoch();
   add_round_to_past();

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "common/base/first_few.h"
 #include "common/base/status_macros.h"
 #include "coordinator/stalls.h"
 
@@ -155,7 +155,7 @@ std::optional<std::string> WaitingMembers::warning(absl::Duration now) {
 
 std::string WaitingMembers::waits_for() const {
   if (const std::vector<uint32_t> missing = this->missing(); !missing.empty()) {
-    return absl::StrCat(missing.size() == 1 ? "worker " : "workers ", absl::StrJoin(missing, ", "), " to come back");
+    return absl::StrCat(missing.size() == 1 ? "worker " : "workers ", first_few(missing), " to come back");
   }
   const uint32_t wanted = std::max(workers_of_first_round_, workers_needed());
   if (workers() < wanted) return absl::StrCat("workers, ", workers(), " of ", wanted, " have joined");

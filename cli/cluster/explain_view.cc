@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/cluster/table.h"
 #include "cli/cluster/transports_view.h"
+#include "common/base/first_few.h"
 #include "common/base/median.h"
 #include "common/base/text_table.h"
 #include "common/base/units.h"
@@ -196,10 +197,7 @@ std::string unknown_links(const api::ReductionPlan& plan) {
     names.push_back(member.node.empty() ? member.name : absl::StrCat(member.name, " on ", member.node));
   }
   if (names.empty()) return "";
-  const size_t more = names.size() > kNamed ? names.size() - kNamed : 0;
-  names.resize(names.size() - more);
-  return absl::StrCat("the network speed of ", absl::StrJoin(names, ", "),
-                      more > 0 ? absl::StrCat(" and ", more, " more") : "",
+  return absl::StrCat("the network speed of ", first_few(names, kNamed),
                       " is unknown; label their nodes gleaner.dev/bandwidth=25Gbit, or give the agents --bandwidth");
 }
 

@@ -101,7 +101,7 @@ absl::StatusOr<JobFleet> fleet_for(const api::TrainingJob& job, const placement:
   for (const auto& machine : machines) {
     pointers.push_back(machine.get());
     const placement::Verdict verdict = placement::judge_summer(*machine, request, now);
-    if (!verdict.fits) result.refusals.push_back(absl::StrCat(machine->name, ": ", verdict.why_not));
+    if (!verdict.fits) result.refusals.push_back(absl::StrCat(machine->name, ": ", verdict.refusal.why_not));
   }
   std::sort(result.refusals.begin(), result.refusals.end());
   for (const placement::Candidate& summer :

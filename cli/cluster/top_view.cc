@@ -42,7 +42,7 @@ std::string machines_table(const Machines& machines, absl::Time now) {
       row[6] = absl::StrCat(age(status.observed_time, now), status.observed_time == absl::InfinitePast() ? "" : " old");
     }
     row.push_back(verdict.fits ? format_bits_per_second(verdict.bits_per_second)
-                               : absl::StrCat("no: ", verdict.why_not));
+                               : absl::StrCat("no: ", verdict.refusal.why_not));
     rows.push_back(std::move(row));
   }
   return table(rows);
@@ -91,7 +91,7 @@ nlohmann::json top_json(Machines machines, const std::vector<api::TrainingJob>& 
   for (const auto& machine : machines) {
     const placement::Verdict verdict = judge(*machine, now);
     json node = {{"node", machine->name}, {"summers", machine->commitment.summers}, {"fits", verdict.fits}};
-    if (!verdict.fits) node["why_not"] = verdict.why_not;
+    if (!verdict.fits) node["why_not"] = verdict.refusal.why_not;
     if (machine->profile != nullptr) {
       const api::NodeProfileStatus& status = machine->profile->status;
       node["bandwidth"] = status.bits_per_second;

@@ -16,54 +16,69 @@ constexpr double kBandwidthWeight = 60, kCpuWeight = 25, kAloneWeight = 15;
 constexpr double kHalfWeightBandwidth = 25e9;
 // More cores than this hardly help one summer.
 constexpr double kEnoughCpus = 4;
+constexpr char kNoReport[] = "node(s) without a report of an agent";
 // Measured values may exceed the nominal ones slightly.
 constexpr double kTolerance = 1.001;
 
 bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 
-// Returns the reason for which the profile can't be used; empty if it can be used.
-std::string profile_problem(const api::NodeProfileStatus& profile, absl::Time now) {
+Refusal contradiction(absl::string_view how) {
+  return {"node(s) whose profile contradicts itself", absl::StrCat("its profile contradicts itself: ", how)};
+}
+
+// Returns the reason for which the agent's report is not from now.
+Refusal time_problem(const api::NodeProfileStatus& profile, absl::Time now) {
   const absl::Duration age = now - profile.observed_time;
+  if (profile.observed_time == absl::InfinitePast()) return {kNoReport, "its agent has not reported yet"};
   if (age > kProfileLife) {
-    return profile.observed_time == absl::InfinitePast()
-               ? std::string("its agent has not reported yet")
-               : absl::StrCat("its profile is ", absl::ToInt64Seconds(age), " s old: is its agent running?");
+    return {"node(s) whose profile is old: are their agents running?",
+            absl::StrCat("its profile is ", absl::ToInt64Seconds(age), " s old: is its agent running?")};
   }
   if (age < -kProfileLife) {
-    return absl::StrCat("its agent's clock is ", absl::ToInt64Seconds(-age), " s ahead: set it right");
+    return {"node(s) whose agent's clock is ahead: set it right",
+            absl::StrCat("its agent's clock is ", absl::ToInt64Seconds(-age), " s ahead: set it right")};
   }
+  return {};
+}
+
+// Returns the reason for which the profile can't be used.
+Refusal profile_problem(const api::NodeProfileStatus& profile, absl::Time now) {
+  if (Refusal found = time_problem(profile, now); !found.reason.empty()) return found;
   if (const api::Condition* ready = api::find_condition(profile.conditions, "Ready"); ready && !ready->status) {
-    return absl::StrCat("its agent is not ready: ", ready->message);
+    return {"node(s) whose agent is not ready", absl::StrCat("its agent is not ready: ", ready->message)};
   }
   if (profile.speed_source == api::SpeedSource::kUnknown || profile.bits_per_second == 0) {
-    return absl::StrCat("the speed of its network is not known: label the node, ", api::kNodeBandwidthLabel, "=25Gbit");
+    const std::string label = absl::StrCat(api::kNodeBandwidthLabel, "=25Gbit");
+    return {absl::StrCat("node(s) whose network's speed is not known: label them ", label),
+            absl::StrCat("the speed of its network is not known: label the node, ", label)};
   }
   if (!is_amount(profile.bits_per_second) || profile.bits_per_second > kFastestLink) {
-    return "its profile claims a network speed that no link has";
+    return {"node(s) whose profile claims a network speed that no link has",
+            "its profile claims a network speed that no link has"};
   }
   const api::Spare& spare = profile.spare;
   if (!is_amount(spare.bits_per_second) || spare.bits_per_second > profile.bits_per_second * kTolerance) {
-    return "its profile contradicts itself: more bandwidth to spare than its network has";
+    return contradiction("more bandwidth to spare than its network has");
   }
   if (!is_amount(spare.cpus) || !is_amount(profile.cpus) || spare.cpus > profile.cpus * kTolerance) {
-    return "its profile contradicts itself: more CPU to spare than the machine has";
+    return contradiction("more CPU to spare than the machine has");
   }
-  if (spare.memory_bytes > profile.memory_bytes) {
-    return "its profile contradicts itself: more memory to spare than the machine has";
-  }
-  if (!is_amount(profile.used_bits_per_second)) return "its profile contradicts itself: negative use of its network";
-  return "";
+  if (spare.memory_bytes > profile.memory_bytes) return contradiction("more memory to spare than the machine has");
+  if (!is_amount(profile.used_bits_per_second)) return contradiction("negative use of its network");
+  return {};
 }
 
-// Returns the reason for which no summer of this job may run on the machine, independent of its spare resources; empty
-// if there is no such reason.
-std::string exclusion(const Machine& machine, const SummerRequest& request, absl::Time now) {
-  if (!machine.schedulable) return "not ready, or cordoned";
+// Returns the reason for which no summer of this job may run on the machine, independent of its spare resources.
+Refusal exclusion(const Machine& machine, const SummerRequest& request, absl::Time now) {
+  if (!machine.schedulable) return {"node(s) that are not ready, or cordoned", "not ready, or cordoned"};
   if (request.worker_nodes.contains(machine.name)) {
-    return "a worker of this job runs on it, and a summer would share the worker's link";
+    return {"node(s) with a worker of this job, whose link a summer would share",
+            "a worker of this job runs on it, and a summer would share the worker's link"};
   }
-  if (request.summer_nodes.contains(machine.name)) return "a summer of this job runs on it already";
-  if (machine.profile == nullptr) return "no agent has reported the machine";
+  if (request.summer_nodes.contains(machine.name)) {
+    return {"node(s) with a summer of this job", "a summer of this job runs on it already"};
+  }
+  if (machine.profile == nullptr) return {kNoReport, "no agent has reported the machine"};
   return profile_problem(machine.profile->status, now);
 }
 
@@ -77,22 +92,27 @@ double spare_bits_per_second(const Machine& machine, const SummerRequest& reques
   return request.max_bits_per_second > 0 ? std::min(spare, request.max_bits_per_second) : spare;
 }
 
-// Returns a text about the resource that the machine lacks; empty if it lacks none.
-std::string shortage(const Machine& machine, const SummerRequest& request, double cpus, double bits_per_second) {
+Refusal below(absl::string_view resource, absl::string_view amount, absl::string_view wanted) {
+  return {absl::StrCat("node(s) with ", resource, " below ", wanted),
+          absl::StrCat(resource, " ", amount, " is below ", wanted)};
+}
+
+// Names the resource that the machine lacks.
+Refusal shortage(const Machine& machine, const SummerRequest& request, double cpus, double bits_per_second) {
   if (cpus < request.cpus) {
-    return absl::StrCat("spare CPU ", std::max(0.0, std::floor(cpus * 1000) / 1000), " is below ", request.cpus);
+    return below("spare CPU", absl::StrCat(std::max(0.0, std::floor(cpus * 1000) / 1000)), absl::StrCat(request.cpus));
   }
   const uint64_t memory_bytes = machine.profile->status.spare.memory_bytes;
   if (memory_bytes < request.memory_bytes) {
-    return absl::StrCat("spare memory ", format_bytes(static_cast<double>(memory_bytes)), " is below ",
-                        format_bytes(static_cast<double>(request.memory_bytes)));
+    return below("spare memory", format_bytes(static_cast<double>(memory_bytes)),
+                 format_bytes(static_cast<double>(request.memory_bytes)));
   }
-  if (bits_per_second <= 0) return "no bandwidth to spare";
+  if (bits_per_second <= 0) return {"node(s) without spare bandwidth", "no bandwidth to spare"};
   if (bits_per_second < request.min_bits_per_second) {
-    return absl::StrCat("spare bandwidth ", format_bits_per_second(bits_per_second), " is below ",
-                        format_bits_per_second(request.min_bits_per_second));
+    return below("spare bandwidth", format_bits_per_second(bits_per_second),
+                 format_bits_per_second(request.min_bits_per_second));
   }
-  return "";
+  return {};
 }
 
 uint32_t score(const Machine& machine, const SummerRequest& request, double cpus, double bits_per_second) {
@@ -108,12 +128,12 @@ uint32_t score(const Machine& machine, const SummerRequest& request, double cpus
 
 Verdict judge_summer(const Machine& machine, const SummerRequest& request, absl::Time now) {
   Verdict verdict;
-  verdict.why_not = exclusion(machine, request, now);
-  if (!verdict.why_not.empty()) return verdict;
+  verdict.refusal = exclusion(machine, request, now);
+  if (!verdict.refusal.reason.empty()) return verdict;
   const double cpus = spare_cpus(machine);
   const double bits_per_second = spare_bits_per_second(machine, request);
-  verdict.why_not = shortage(machine, request, cpus, bits_per_second);
-  if (!verdict.why_not.empty()) return verdict;
+  verdict.refusal = shortage(machine, request, cpus, bits_per_second);
+  if (!verdict.refusal.reason.empty()) return verdict;
   verdict.fits = true;
   verdict.bits_per_second = bits_per_second;
   verdict.score = score(machine, request, cpus, bits_per_second);

@@ -50,9 +50,15 @@ struct SummerRequest {
   absl::flat_hash_set<std::string> summer_nodes;  // nodes of this job's summers: a machine takes one summer of a job
 };
 
+// A rule that a machine breaks, in words. Both texts are empty if it breaks none.
+struct Refusal {
+  std::string reason;   // has no figure of the machine, so that it can be counted: "node(s) with spare CPU below 0.5"
+  std::string why_not;  // about this machine: "spare CPU 0.2 is below 0.5"
+};
+
 struct Verdict {
   bool fits = false;
-  std::string why_not;         // for people: "spare bandwidth 0.2 Gbit/s is below 1 Gbit/s"
+  Refusal refusal;
   double bits_per_second = 0;  // bandwidth that a summer could use each way
   uint32_t score = 0;          // 0 to 100
 };
@@ -62,7 +68,7 @@ inline constexpr absl::Duration kProfileLife = absl::Minutes(2);
 // In bits per second. No single link is faster: a profile that claims more is wrong.
 inline constexpr double kFastestLink = 1e13;
 
-// Returns whether a summer may run on this machine. `why_not` names the first of these rules that fails:
+// Returns whether a summer may run on this machine. `refusal` names the first of these rules that fails:
 // - The machine is schedulable, and runs no worker and no summer of this job.
 // - An agent reported within kProfileLife of `now`, the reader's clock. A report from more than kProfileLife in the
 //   future is refused, too.

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include "common/base/first_few.h"
 #include "common/base/units.h"
 #include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/strategy.h"
@@ -26,9 +26,7 @@ std::string slow_summers(const coordinator::JobState& session) {
   for (const coordinator::MemberState& member : session.members) {
     if (!member.slow.empty()) slow.push_back(absl::StrCat(member.name, ": ", member.slow));
   }
-  const size_t more = slow.size() > kSummersNamed ? slow.size() - kSummersNamed : 0;
-  slow.resize(slow.size() - more);
-  return absl::StrCat(absl::StrJoin(slow, "; "), more > 0 ? absl::StrCat("; and ", more, " more") : "");
+  return first_few(slow, kSummersNamed, "; ");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/api/pod.h"
+#include "common/base/first_few.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/pods.h"
@@ -81,12 +82,12 @@ CreateSummers add_summers(const Observation& observation, const PodSettings& set
     status.next_summer = std::max(status.next_summer, pod->index + 1);
   }
   std::vector<nlohmann::json> pods;
-  std::string names;
+  std::vector<std::string> names;
   for (const placement::Candidate& machine : machines) {
-    absl::StrAppend(&names, names.empty() ? "" : ", ", "summer-", status.next_summer, " on ", machine.node);
+    names.push_back(absl::StrCat("summer-", status.next_summer, " on ", machine.node));
     pods.push_back(summer_pod(observation.job, status.next_summer++, machine, settings));
   }
-  status.summers.last_change = absl::StrCat(names, " added: ", cause, ", ", why);
+  status.summers.last_change = absl::StrCat(first_few(names), " added: ", cause, ", ", why);
   status.summers.last_change_time = observation.now;
   return {std::move(pods), {false, "SummerAdded", status.summers.last_change, cause}};
 }

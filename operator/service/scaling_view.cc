@@ -82,7 +82,7 @@ void Views::add_summers(const reconcile::Observation& observation, ScalingView& 
     if (machine != by_name_.end() && has_recent_profile(*machine->second, now_)) {
       request.min_bits_per_second = kLeastShare * pod->bits_per_second;
       const placement::Verdict verdict = judge_summer(without(*machine->second, *pod), request, now_);
-      summer.suitability = autoscale::Suitability{verdict.fits, verdict.why_not};
+      summer.suitability = autoscale::Suitability{verdict.fits, verdict.refusal.why_not};
       if (verdict.fits) {
         view.spare_bits_per_second.emplace_back(pod->index, verdict.bits_per_second);
         summer.bits_per_second = std::min(summer.bits_per_second, verdict.bits_per_second);

@@ -4,15 +4,16 @@
 
 namespace gleaner::extender {
 
-std::vector<std::string> filter(const placement::Pod& pod, const Snapshot& snapshot) {
-  std::vector<std::string> why_not(snapshot.machines.size());
-  if (pod.role != "summer" || !snapshot.known) return why_not;
-  for (size_t i = 0; i < why_not.size(); ++i) {
+std::vector<placement::Refusal> filter(const placement::Pod& pod, const Snapshot& snapshot) {
+  std::vector<placement::Refusal> refusals(snapshot.machines.size());
+  if (pod.role != "summer" || !snapshot.known) return refusals;
+  for (size_t i = 0; i < refusals.size(); ++i) {
     const placement::Machine* machine = snapshot.machines[i].get();
-    why_not[i] = machine == nullptr ? "Gleaner's scheduler extender does not know the node yet"
-                                    : placement::judge_summer(*machine, snapshot.request, snapshot.now).why_not;
+    refusals[i] = machine == nullptr ? placement::Refusal{"node(s) that Gleaner's scheduler extender does not know yet",
+                                                          "Gleaner's scheduler extender does not know the node yet"}
+                                     : placement::judge_summer(*machine, snapshot.request, snapshot.now).refusal;
   }
-  return why_not;
+  return refusals;
 }
 
 }  // namespace gleaner::extender

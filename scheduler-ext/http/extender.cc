@@ -49,12 +49,22 @@ std::string Extender::on_filter(Args args) {
     return filter_result(std::move(args), all_pass);
   }
   const Snapshot snapshot = state_.take_snapshot(args.pod, args.names);
-  const std::vector<std::string> why_not = filter(args.pod, snapshot);
+  const std::vector<std::string> reasons = reasons_of(args, filter(args.pod, snapshot));
   // kube-scheduler does not request scores if only one node is left.
-  if (args.pod.role == "summer" && std::count(why_not.begin(), why_not.end(), "") == 1) {
+  if (args.pod.role == "summer" && std::count(reasons.begin(), reasons.end(), "") == 1) {
     promise_best(args.pod, args.names, score(args.pod, snapshot, levels_));
   }
-  return filter_result(std::move(args), why_not);
+  return filter_result(std::move(args), reasons);
+}
+
+std::vector<std::string> Extender::reasons_of(const Args& args, std::vector<placement::Refusal> refusals) const {
+  std::vector<std::string> reasons(refusals.size());
+  for (size_t i = 0; i < refusals.size(); ++i) {
+    if (refusals[i].reason.empty()) continue;
+    env_.log->debug("node refused", "pod", args.pod.key, "node", args.names[i], "why", refusals[i].why_not);
+    reasons[i] = std::move(refusals[i].reason);
+  }
+  return reasons;
 }
 
 std::string Extender::on_prioritize(const Args& args) {

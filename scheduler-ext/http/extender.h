@@ -44,6 +44,8 @@ class Extender {
   template <typename Respond>
   http::Answer answer(const std::string& body, CallMetrics& metrics, Respond respond);
   std::string on_filter(Args args);
+  // Returns the reasons for kube-scheduler, which counts equal ones, and logs the figures of each node.
+  std::vector<std::string> reasons_of(const Args& args, std::vector<placement::Refusal> refusals) const;
   std::string on_prioritize(const Args& args);
   void promise_best(const placement::Pod& pod, const std::vector<std::string>& names, const Scores& result);
 

@@ -61,23 +61,23 @@ void append_quoted(std::string& out, const std::string& text) {
   absl::StrAppend(&out, "\"", text, "\"");
 }
 
-void append_failures(std::string& out, const std::vector<std::string>& names, const std::vector<std::string>& why_not) {
+void append_failures(std::string& out, const std::vector<std::string>& names, const std::vector<std::string>& reasons) {
   absl::string_view separator = "{";
   for (size_t i = 0; i < names.size(); ++i) {
-    if (why_not[i].empty()) continue;
+    if (reasons[i].empty()) continue;
     absl::StrAppend(&out, separator);
     append_quoted(out, names[i]);
     absl::StrAppend(&out, ":");
-    append_quoted(out, why_not[i]);
+    append_quoted(out, reasons[i]);
     separator = ",";
   }
   absl::StrAppend(&out, separator == "{" ? "{}" : "}");
 }
 
-void append_names(std::string& out, const std::vector<std::string>& names, const std::vector<std::string>& why_not) {
+void append_names(std::string& out, const std::vector<std::string>& names, const std::vector<std::string>& reasons) {
   absl::string_view separator = "[";
   for (size_t i = 0; i < names.size(); ++i) {
-    if (!why_not[i].empty()) continue;
+    if (!reasons[i].empty()) continue;
     absl::StrAppend(&out, separator);
     append_quoted(out, names[i]);
     separator = ",";
@@ -110,23 +110,23 @@ absl::StatusOr<Args> parse_args(const std::string& body) {
   return args;
 }
 
-std::string filter_result(Args args, const std::vector<std::string>& why_not) {
+std::string filter_result(Args args, const std::vector<std::string>& reasons) {
   std::string out;
   out.reserve(64 * args.names.size() + 256);
   if (args.by_name) {
     absl::StrAppend(&out, "{\"Nodes\":null,\"NodeNames\":");
-    append_names(out, args.names, why_not);
+    append_names(out, args.names, reasons);
   } else {
     json passed = json::array();
     for (size_t i = 0; i < args.names.size(); ++i) {
-      if (why_not[i].empty()) passed.push_back(std::move(args.nodes["items"][i]));
+      if (reasons[i].empty()) passed.push_back(std::move(args.nodes["items"][i]));
     }
     args.nodes["items"] = std::move(passed);
     absl::StrAppend(&out, "{\"Nodes\":", args.nodes.dump(-1, ' ', false, json::error_handler_t::replace),
                     ",\"NodeNames\":null");
   }
   absl::StrAppend(&out, ",\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":");
-  append_failures(out, args.names, why_not);
+  append_failures(out, args.names, reasons);
   absl::StrAppend(&out, ",\"Error\":\"\"}");
   return out;
 }

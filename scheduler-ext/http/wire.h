@@ -22,9 +22,9 @@ struct Args {
 // InvalidArgument: the body is not JSON or not an ExtenderArgs object; the message names the field.
 absl::StatusOr<Args> parse_args(const std::string& body);
 
-// Returns an ExtenderFilterResult. A node with a reason in `why_not` is reported as failed and unresolvable:
+// Returns an ExtenderFilterResult. A node with a reason in `reasons` is reported as failed and unresolvable:
 // kube-scheduler then does not try preemption there, since evicting pods would not help.
-std::string filter_result(Args args, const std::vector<std::string>& why_not);
+std::string filter_result(Args args, const std::vector<std::string>& reasons);
 
 // Returns a HostPriorityList.
 std::string host_priorities(const std::vector<std::string>& names, const std::vector<int>& scores);

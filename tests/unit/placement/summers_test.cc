@@ -33,7 +33,7 @@ std::string why_not(const Machine& machine, const SummerRequest& request) {
   EXPECT_FALSE(verdict.fits);
   EXPECT_EQ(verdict.score, 0u);
   EXPECT_EQ(verdict.bits_per_second, 0);
-  return verdict.why_not;
+  return verdict.refusal.why_not;
 }
 
 std::string why_not(const std::function<void(api::NodeProfile&)>& change) {
@@ -45,7 +45,7 @@ std::string why_not(const std::function<void(api::NodeProfile&)>& change) {
 TEST(JudgeSummer, AcceptsAMachineWithSpareCapacity) {
   const Verdict verdict = judge_summer(spare_machine("n1"), request(), kNow);
   EXPECT_TRUE(verdict.fits);
-  EXPECT_EQ(verdict.why_not, "");
+  EXPECT_EQ(verdict.refusal.why_not, "");
   EXPECT_EQ(verdict.bits_per_second, 20e9);
   EXPECT_EQ(verdict.score, 67u);  // 60 * 20 / 45 + 25 + 15
 }
@@ -208,7 +208,7 @@ TEST_P(Property, AcceptedMachinesHaveTheRequiredSpares) {
     const Machine where = machine();
     const SummerRequest what = wanted();
     const Verdict verdict = judge_summer(where, what, kNow);
-    ASSERT_EQ(verdict.fits, verdict.why_not.empty());
+    ASSERT_EQ(verdict.fits, verdict.refusal.why_not.empty());
     ASSERT_LE(verdict.score, 100u);
     if (!verdict.fits) continue;
     ++fit;
@@ -243,7 +243,7 @@ TEST_P(Property, MoreSparesNeverHurtAndMoreCommitmentsNeverHelp) {
     Machine better = where;
     better.profile = std::make_shared<const api::NodeProfile>(richer);
     const Verdict after = judge_summer(better, what, kNow);
-    ASSERT_TRUE(after.fits) << after.why_not;
+    ASSERT_TRUE(after.fits) << after.refusal.why_not;
     ASSERT_GE(after.score, before.score);
     ASSERT_GE(after.bits_per_second, before.bits_per_second);
     Machine worse = where;

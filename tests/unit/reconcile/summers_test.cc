@@ -11,7 +11,9 @@ namespace gleaner::reconcile {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 World wanting(uint32_t min, uint32_t max, std::vector<placement::Candidate> spare) {
@@ -53,6 +55,18 @@ TEST(Summers, AreCreatedOnceMachinesAreKnown) {
   ASSERT_TRUE(world.wanted_session.has_value());
   EXPECT_EQ(world.wanted_session->summers, 2U);
   EXPECT_EQ(world.job.status.summers_ready, 2U);
+}
+
+TEST(Summers, ManyNewOnesAreNamedInPart) {
+  World world(2);
+  const Observation observation = world.observe();
+  StatusUpdate update(world.job, world.now);
+  std::vector<placement::Candidate> machines;
+  for (int i = 0; i < 300; ++i) machines.push_back({absl::StrCat("s", i), 1e9});
+  EXPECT_THAT(add_summers(observation, {}, machines, "Beginning", "as many as help", update).pods, SizeIs(300));
+  EXPECT_THAT(update.status.summers.last_change,
+              HasSubstr("summer-9 on s9 and 290 more added: Beginning, as many as help"));
+  EXPECT_THAT(update.status.summers.last_change, Not(HasSubstr("s10")));
 }
 
 TEST(Summers, PlacementUsesTheirRequests) {

@@ -51,7 +51,7 @@ Response ask(const Address& address, const std::string& head, const std::string&
 class OverHttp : public testing::Test {
  protected:
   static void SetUpTestSuite() { kube::prepare_process(); }
-  OverHttp() : log_({"test", LogLevel::kOff}), state_(clock_, 1e9) {
+  OverHttp() : log_({"test", LogLevel::kDebug}), state_(clock_, 1e9) {
     for (const std::string name : {"n1", "n2", "n3"}) state_.set_node(ready_node(name));
     state_.set_profile(fast_profile("n1", 0.5));
     state_.set_profile(fast_profile("n2", 10));
@@ -91,6 +91,12 @@ TEST_F(OverHttp, FiltersByName) {
   EXPECT_THAT(result["NodeNames"].get<std::vector<std::string>>(), testing::UnorderedElementsAre("n2", "n3"));
   EXPECT_THAT(result["FailedAndUnresolvableNodes"]["n1"].get<std::string>(), HasSubstr("spare bandwidth"));
   EXPECT_EQ(result["FailedNodes"], json::object());
+}
+
+TEST_F(OverHttp, LogsTheFiguresOfARefusedNode) {
+  testing::internal::CaptureStderr();
+  filter_names();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("node=n1 why=spare bandwidth 500 Mbit/s is below 1"));
 }
 
 TEST_F(OverHttp, FiltersWholeNodes) {

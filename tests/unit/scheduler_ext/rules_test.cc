@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -14,11 +16,13 @@ namespace gleaner::extender {
 namespace {
 
 using placement::Pod;
+using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 const std::vector<std::string> kNames = {"n1", "n2", "n3"};
 
@@ -33,7 +37,28 @@ class Rules : public testing::Test {
     state_.set_profile(fast_profile("n3", 1.5));
   }
   void set_pod(Pod pod) { state_.set_pod(std::make_shared<const Pod>(std::move(pod))); }
-  std::vector<std::string> why_not(const Pod& pod) { return filter(pod, state_.take_snapshot(pod, kNames)); }
+  std::vector<std::string> why_not(const Pod& pod) {
+    std::vector<std::string> texts;
+    for (const auto& refusal : filter(pod, state_.take_snapshot(pod, kNames))) texts.push_back(refusal.why_not);
+    return texts;
+  }
+  // Returns the texts for which the nodes are refused, each once.
+  std::set<std::string> reasons(const Pod& pod, const std::vector<std::string>& nodes) {
+    std::set<std::string> texts;
+    for (const auto& refusal : filter(pod, state_.take_snapshot(pod, nodes))) texts.insert(refusal.reason);
+    return texts;
+  }
+  // Adds 100 nodes whose profiles `change` changes, each by its number, and returns their names.
+  std::vector<std::string> add_nodes(const std::function<void(api::NodeProfile&, int)>& change) {
+    std::vector<std::string> names;
+    for (int i = 1; i <= 100; ++i) {
+      api::NodeProfile profile = placement::spare_profile(names.emplace_back(absl::StrCat("many-", i)));
+      change(profile, i);
+      state_.set_node(ready_node(names.back()));
+      state_.set_profile(std::make_shared<const api::NodeProfile>(std::move(profile)));
+    }
+    return names;
+  }
   Scores scores(const Pod& pod) {
     return score(pod, state_.take_snapshot(pod, kNames), placement::default_label_levels());
   }
@@ -50,6 +75,31 @@ TEST_F(Rules, SummersArePlacedOnNodesWithSpareCapacity) {
   EXPECT_THAT(result.scores, ElementsAre(0, 10, 8));
   EXPECT_EQ(result.best, 1u);
   EXPECT_EQ(result.bits_per_second, 2e9);  // the limit of the pod
+}
+
+// kube-scheduler writes each text of a reason once, with the number of its nodes, into the pod's condition.
+TEST_F(Rules, NodesRefusedByOneRuleShareTheReason) {
+  const Pod summer = pod_of("digits-summer-0", "summer");
+  const std::pair<std::string, std::function<void(api::NodeProfile&, int)>> cases[] = {
+      {"spare CPU below 0.5", [](auto& profile, int i) { profile.status.spare.cpus = i * 0.004; }},
+      {"spare bandwidth below 1 Gbit/s", [](auto& profile, int i) { profile.status.spare.bits_per_second = i * 9e6; }},
+      {"profile is old",
+       [](auto& profile, int i) { profile.status.observed_time = placement::kNow - absl::Minutes(2 + i); }},
+      {"clock is ahead",
+       [](auto& profile, int i) { profile.status.observed_time = placement::kNow + absl::Minutes(2 + i); }},
+      {"agent is not ready",
+       [](auto& profile, int i) {
+         profile.status.conditions = {{.type = "Ready", .status = false, .message = absl::StrCat("NIC eth", i)}};
+       }},
+      {"contradicts itself", [](auto& profile, int i) { profile.status.spare.cpus = 1000 + i; }},
+  };
+  for (const auto& [reason, change] : cases) {
+    EXPECT_THAT(reasons(summer, add_nodes(change)), ElementsAre(AllOf(StartsWith("node(s) "), HasSubstr(reason))));
+  }
+  Pod large = summer;
+  large.memory_bytes = uint64_t{1} << 40;
+  EXPECT_THAT(reasons(large, add_nodes([](auto& profile, int i) { profile.status.spare.memory_bytes = i; })),
+              ElementsAre(HasSubstr("spare memory below 1.00 TiB")));
 }
 
 TEST_F(Rules, OnlyTheBestNodeScoresTen) {
@@ -155,7 +205,7 @@ TEST_F(Rules, ConcurrentCallsAreSafe) {
         const auto reasons = filter(summer, snapshot);
         const auto result = score(summer, snapshot, placement::default_label_levels());
         for (size_t node = 0; node < reasons.size(); ++node) {
-          ASSERT_TRUE(reasons[node].empty() || result.scores[node] == 0);
+          ASSERT_TRUE(reasons[node].reason.empty() || result.scores[node] == 0);
         }
       }
     });
