@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/api/fields.h"
+#include "common/api/text.h"
 #include "common/base/names.h"
+#include "common/base/utf8.h"
 
 namespace gleaner::api {
 namespace {
@@ -87,10 +89,10 @@ json to_json(const ObjectMeta& meta) {
 }
 
 json to_json(const Condition& condition) {
-  return {{"type", condition.type},
+  return {{"type", required_text(condition.type, kMaxWord)},
           {"status", name_in<bool>(kConditionStatus, condition.status).data()},
-          {"reason", condition.reason},
-          {"message", condition.message},
+          {"reason", required_text(condition.reason, kMaxReason)},
+          {"message", shortened(condition.message, kMaxMessage)},
           {"lastTransitionTime", format_time(condition.last_transition)},
           {"observedGeneration", condition.observed_generation}};
 }
@@ -115,8 +117,10 @@ void read_condition(const Fields& fields, Condition& condition) {
 bool set_condition(std::vector<Condition>& conditions, Condition condition, absl::Time now) {
   const auto old = std::find_if(conditions.begin(), conditions.end(),
                                 [&](const Condition& other) { return other.type == condition.type; });
-  // The API server stores whole seconds; so an object that is read back compares equal.
+  // The API server stores whole seconds, and texts up to its limits; so an object that is read back compares equal.
   condition.last_transition = absl::FromUnixSeconds(absl::ToUnixSeconds(now));
+  condition.reason = required_text(condition.reason, kMaxReason);
+  condition.message = shortened(condition.message, kMaxMessage);
   if (old == conditions.end()) {
     conditions.push_back(std::move(condition));
     return true;

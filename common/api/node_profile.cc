@@ -1,8 +1,11 @@
 #include "common/api/node_profile.h"
 
+#include <algorithm>
+
 #include "common/api/fields.h"
 #include "common/api/text.h"
 #include "common/base/units.h"
+#include "common/base/utf8.h"
 
 namespace gleaner::api {
 namespace {
@@ -32,14 +35,14 @@ void read_nic(const Fields& fields, Nic& nic) {
 }
 
 json to_json(const Nic& nic) {
-  json object = {{"name", nic.name},
+  json object = {{"name", required_text(nic.name, kMaxWord)},
                  {"bitsPerSecond", whole_number(nic.bits_per_second)},
                  {"speedSource", std::string(name_of(nic.speed_source))},
                  {"defaultRoute", nic.default_route}};
-  if (!nic.driver.empty()) object["driver"] = nic.driver;
-  if (!nic.pci_address.empty()) object["pciAddress"] = nic.pci_address;
+  if (!nic.driver.empty()) object["driver"] = shortened(nic.driver, kMaxWord);
+  if (!nic.pci_address.empty()) object["pciAddress"] = shortened(nic.pci_address, kMaxWord);
   if (nic.numa_node >= 0) object["numaNode"] = nic.numa_node;
-  if (!nic.rdma_device.empty()) object["rdmaDevice"] = nic.rdma_device;
+  if (!nic.rdma_device.empty()) object["rdmaDevice"] = shortened(nic.rdma_device, kMaxWord);
   return object;
 }
 
@@ -52,9 +55,9 @@ void read_gpu(const Fields& fields, Gpu& gpu) {
 }
 
 json to_json(const Gpu& gpu) {
-  json object = {{"uuid", gpu.uuid}, {"memoryBytes", gpu.memory_bytes}};
-  if (!gpu.model.empty()) object["model"] = gpu.model;
-  if (!gpu.pci_address.empty()) object["pciAddress"] = gpu.pci_address;
+  json object = {{"uuid", required_text(gpu.uuid, kMaxId)}, {"memoryBytes", gpu.memory_bytes}};
+  if (!gpu.model.empty()) object["model"] = shortened(gpu.model, kMaxId);
+  if (!gpu.pci_address.empty()) object["pciAddress"] = shortened(gpu.pci_address, kMaxWord);
   if (gpu.numa_node >= 0) object["numaNode"] = gpu.numa_node;
   return object;
 }
@@ -66,7 +69,9 @@ void read_path(const Fields& fields, Path& path) {
 }
 
 json to_json(const Path& path) {
-  return {{"gpu", path.gpu}, {"nic", path.nic}, {"type", std::string(name_of(path.type))}};
+  return {{"gpu", required_text(path.gpu, kMaxId)},
+          {"nic", required_text(path.nic, kMaxWord)},
+          {"type", std::string(name_of(path.type))}};
 }
 
 void read_spare(const Fields& fields, Spare& spare) {
@@ -101,10 +106,16 @@ void read_status(const Fields& fields, NodeProfileStatus& status) {
   fields.list("conditions", status.conditions, read_condition);
 }
 
+// The longest lists that the schema allows.
+constexpr size_t kMaxNics = 256;
+constexpr size_t kMaxGpus = 64;
+constexpr size_t kMaxPaths = 4096;
+constexpr size_t kMaxConditions = 16;
+
 template <class Element>
-json to_list(const std::vector<Element>& elements) {
+json to_list(const std::vector<Element>& elements, size_t most) {
   json list = json::array();
-  for (const Element& element : elements) list.push_back(to_json(element));
+  for (size_t i = 0; i < std::min(elements.size(), most); ++i) list.push_back(to_json(elements[i]));
   return list;
 }
 
@@ -127,20 +138,20 @@ json to_json(const NodeProfileStatus& status) {
   json object = {{"cpus", cpu_quantity(status.cpus)},
                  {"memoryBytes", status.memory_bytes},
                  {"numaNodes", status.numa_nodes},
-                 {"nics", to_list(status.nics)},
+                 {"nics", to_list(status.nics, kMaxNics)},
                  {"nicCount", status.nics.size()},
-                 {"gpus", to_list(status.gpus)},
+                 {"gpus", to_list(status.gpus, kMaxGpus)},
                  {"gpuCount", status.gpus.size()},
-                 {"paths", to_list(status.paths)},
+                 {"paths", to_list(status.paths, kMaxPaths)},
                  {"bitsPerSecond", whole_number(status.bits_per_second)},
                  {"speed", status.bits_per_second > 0 ? format_bits_per_second(status.bits_per_second) : "unknown"},
                  {"speedSource", std::string(name_of(status.speed_source))},
                  {"usedCpus", cpu_quantity(status.used_cpus)},
                  {"usedBitsPerSecond", whole_number(status.used_bits_per_second)},
                  {"spare", to_json(status.spare)},
-                 {"conditions", to_list(status.conditions)}};
+                 {"conditions", to_list(status.conditions, kMaxConditions)}};
   if (status.observed_time != absl::InfinitePast()) object["observedTime"] = format_time(status.observed_time);
-  if (!status.agent_version.empty()) object["agentVersion"] = status.agent_version;
+  if (!status.agent_version.empty()) object["agentVersion"] = shortened(status.agent_version, kMaxId);
   if (status.cpu_pressure >= 0) object["cpuPressure"] = decimal_text(status.cpu_pressure);
   return object;
 }

@@ -1,13 +1,18 @@
 #include "common/api/reduction_plan.h"
 
+#include <algorithm>
+
 #include "common/api/fields.h"
 #include "common/api/text.h"
 #include "common/base/units.h"
+#include "common/base/utf8.h"
 
 namespace gleaner::api {
 namespace {
 
 using nlohmann::json;
+
+constexpr size_t kMaxTransports = 8;  // of a member, by the schema
 
 void read_member(const Fields& fields, PlanMember& member) {
   fields.text("name", member.name);
@@ -32,7 +37,9 @@ void read_strategy(const Fields& fields, PlanStrategy& strategy) {
 }
 
 json to_json(const PlanStrategy& strategy) {
-  return {{"strategy", strategy.strategy}, {"tensors", strategy.tensors}, {"bytes", strategy.bytes}};
+  return {{"strategy", required_text(strategy.strategy, kMaxReason)},
+          {"tensors", strategy.tensors},
+          {"bytes", strategy.bytes}};
 }
 
 void read_other_bits(const Fields& fields, std::optional<PlanOtherBits>& other) {
@@ -45,8 +52,8 @@ void read_other_bits(const Fields& fields, std::optional<PlanOtherBits>& other) 
 }
 
 json to_json(const PlanOtherBits& other) {
-  return {{"bits", other.bits},
-          {"strategy", other.strategy},
+  return {{"bits", shortened(other.bits, kMaxShortWord)},
+          {"strategy", shortened(other.strategy, kMaxList)},
           {"stepMicroseconds", whole_number(other.step_seconds * 1e6)},
           {"insteadOfMicroseconds", whole_number(other.instead_of_seconds * 1e6)}};
 }
@@ -59,7 +66,7 @@ void read_schedule(const Fields& fields, PlanSchedule& schedule) {
 }
 
 json to_json(const PlanSchedule& schedule) {
-  json object = {{"algorithm", schedule.algorithm}};
+  json object = {{"algorithm", required_text(schedule.algorithm, kMaxWord)}};
   if (!schedule.stages.empty()) object["stages"] = schedule.stages;
   if (schedule.radix > 0) object["radix"] = schedule.radix;
   if (!schedule.ranks.empty()) object["ranks"] = schedule.ranks;
@@ -67,7 +74,7 @@ json to_json(const PlanSchedule& schedule) {
 }
 
 json to_json(const PlanMember& member) {
-  json object = {{"name", member.name},
+  json object = {{"name", required_text(member.name, kMaxWord)},
                  {"role", member.role},
                  {"bitsPerSecond", whole_number(member.bits_per_second)},
                  {"ownedBytes", member.owned_bytes},
@@ -75,11 +82,13 @@ json to_json(const PlanMember& member) {
                  {"binds", member.binds},
                  {"acknowledgedEpoch", member.acknowledged_epoch}};
   if (member.bandwidth_assumed) object["bandwidthAssumed"] = true;
-  if (!member.slow.empty()) object["slow"] = member.slow;
-  if (!member.pod.empty()) object["pod"] = member.pod;
-  if (!member.node.empty()) object["node"] = member.node;
-  if (!member.address.empty()) object["address"] = member.address;
-  if (!member.transports.empty()) object["transports"] = member.transports;
+  if (!member.slow.empty()) object["slow"] = shortened(member.slow, kMaxEndpoint);
+  if (!member.pod.empty()) object["pod"] = shortened(member.pod, kMaxName);
+  if (!member.node.empty()) object["node"] = shortened(member.node, kMaxName);
+  if (!member.address.empty()) object["address"] = shortened(member.address, kMaxEndpoint);
+  for (size_t i = 0; i < std::min(member.transports.size(), kMaxTransports); ++i) {
+    object["transports"].push_back(shortened(member.transports[i], kMaxShortWord));
+  }
   return object;
 }
 
@@ -95,8 +104,8 @@ json spec_json(const ReductionPlanSpec& spec) {
                  {"memberCount", spec.members.size()},
                  {"members", json::array()}};
   if (spec.bound_seconds > 0) object["bound"] = format_seconds(spec.bound_seconds);
-  if (!spec.strategy.empty()) object["strategy"] = spec.strategy;
-  if (!spec.bits.empty()) object["bits"] = spec.bits;
+  if (!spec.strategy.empty()) object["strategy"] = shortened(spec.strategy, kMaxList);
+  if (!spec.bits.empty()) object["bits"] = shortened(spec.bits, kMaxShortWord);
   if (spec.other_bits.has_value()) object["otherBits"] = to_json(*spec.other_bits);
   for (const PlanStrategy& strategy : spec.strategies) object["strategies"].push_back(to_json(strategy));
   for (const PlanSchedule& schedule : spec.schedules) object["schedules"].push_back(to_json(schedule));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/api/meta.h"
+#include "common/base/utf8.h"
 
 namespace gleaner::api {
 namespace {
@@ -17,6 +18,10 @@ namespace {
 constexpr int64_t kFirstSecond = -62135596800;  // start of year 1: RFC 3339 can't express earlier times
 
 }  // namespace
+
+std::string required_text(absl::string_view text, size_t most) {
+  return text.empty() ? "unknown" : shortened(text, most);
+}
 
 int64_t whole_number(double value) {
   if (!(value > 0)) return 0;

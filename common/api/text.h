@@ -1,4 +1,4 @@
-// Functions that format numbers for JSON. A value that need not be whole is written as a string.
+// Functions that format numbers and texts for JSON. A value that need not be whole is written as a string.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,20 @@
 #include "absl/strings/string_view.h"
 
 namespace gleaner::api {
+
+// The longest texts that the schemas in crds/ allow, in characters. to_json() shortens longer ones (shortened() in
+// common/base/utf8.h), since the API server refuses an object with a single text that is too long.
+inline constexpr size_t kMaxMessage = 32768;  // a text for people
+inline constexpr size_t kMaxList = 4096;      // several names, such as the strategies of a plan
+inline constexpr size_t kMaxEndpoint = 300;
+inline constexpr size_t kMaxReason = 256;
+inline constexpr size_t kMaxName = 253;  // of an object of Kubernetes
+inline constexpr size_t kMaxId = 128;
+inline constexpr size_t kMaxWord = 64;
+inline constexpr size_t kMaxShortWord = 32;
+
+// Returns `text`, shortened to `most` characters, for a field that must not be empty: "unknown" in place of nothing.
+std::string required_text(absl::string_view text, size_t most);
 
 int64_t whole_number(double value);                  // rounds to the nearest; 0 for negative values and NaN
 std::string cpu_quantity(double cpus);               // rounds cores to the nearest thousandth: "4", "250m"

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/api/fields.h"
 #include "common/api/text.h"
+#include "common/base/utf8.h"
 
 namespace gleaner::api {
 namespace {
@@ -104,9 +105,9 @@ void read_summers_status(const Fields& fields, SummersStatus& summers) {
 
 json to_json(const SummersStatus& summers) {
   json object = {{"wanted", summers.wanted}, {"had", summers.had}};
-  if (!summers.reason.empty()) object["reason"] = summers.reason;
-  if (!summers.message.empty()) object["message"] = summers.message;
-  if (!summers.last_change.empty()) object["lastChange"] = summers.last_change;
+  if (!summers.reason.empty()) object["reason"] = shortened(summers.reason, kMaxReason);
+  if (!summers.message.empty()) object["message"] = shortened(summers.message, kMaxMessage);
+  if (!summers.last_change.empty()) object["lastChange"] = shortened(summers.last_change, kMaxMessage);
   if (summers.last_change_time) object["lastChangeTime"] = format_time(*summers.last_change_time);
   return object;
 }
@@ -213,12 +214,13 @@ json to_json(const TrainingJobStatus& status) {
   for (const Condition& condition : status.conditions) object["conditions"].push_back(to_json(condition));
   if (!status.phase.empty()) object["phase"] = status.phase;
   if (!status.succeeded_indexes.empty()) object["succeededIndexes"] = indexes_text(status.succeeded_indexes);
-  if (!status.selector.empty()) object["selector"] = status.selector;
-  if (!status.communication.strategy.empty()) object["strategy"] = status.communication.strategy;
-  if (!status.communication.bits.empty()) object["bits"] = status.communication.bits;
-  if (!status.communication.bound.empty()) object["bound"] = status.communication.bound;
-  if (!status.communication.goodput.empty()) object["goodput"] = status.communication.goodput;
-  if (!status.communication.efficiency.empty()) object["efficiency"] = status.communication.efficiency;
+  if (!status.selector.empty()) object["selector"] = shortened(status.selector, kMaxReason);
+  const CommunicationStatus& communication = status.communication;
+  if (!communication.strategy.empty()) object["strategy"] = shortened(communication.strategy, kMaxList);
+  if (!communication.bits.empty()) object["bits"] = shortened(communication.bits, kMaxShortWord);
+  if (!communication.bound.empty()) object["bound"] = shortened(communication.bound, kMaxWord);
+  if (!communication.goodput.empty()) object["goodput"] = shortened(communication.goodput, kMaxWord);
+  if (!communication.efficiency.empty()) object["efficiency"] = shortened(communication.efficiency, kMaxWord);
   if (status.retries > 0) object["retries"] = status.retries;
   if (status.start_time) object["startTime"] = format_time(*status.start_time);
   if (status.next_start_time) object["nextStartTime"] = format_time(*status.next_start_time);

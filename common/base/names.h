@@ -12,9 +12,6 @@ namespace gleaner {
 
 inline constexpr size_t kMaxNameBytes = 512;  // limit for names without a limit of their own
 
-// Returns whether `text` is UTF-8 as RFC 3629 defines it.
-bool is_utf8(absl::string_view text);
-
 // Returns `text` in quotes: its first 64 bytes, with control characters and bytes that are not UTF-8 as \xNN.
 std::string quote(absl::string_view text);
 

@@ -8,12 +8,14 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/utf8.h"
 #include "common/kube/object.h"
 
 namespace gleaner::kube {
 namespace {
 
-constexpr size_t kMaxMessage = 1024;  // the API server's limit
+constexpr size_t kMaxMessage = 1024;  // bytes: the API server's limits
+constexpr size_t kMaxReason = 128;
 constexpr size_t kMaxNamePart = 200;  // bytes of the object's name in the Event's name, which may have 253
 
 std::string digest(absl::string_view text) {
@@ -24,19 +26,13 @@ std::string digest(absl::string_view text) {
 
 std::string seconds_text(absl::Time time) { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()); }
 
-// Returns at most `size` bytes of `text`, without an incomplete UTF-8 character at the end.
-absl::string_view shortened(absl::string_view text, size_t size) {
-  if (text.size() <= size) return text;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U) --size;
-  return text.substr(0, size);
-}
-
 }  // namespace
 
-void EventLog::record(const Times& now, const ObjectReference& object, absl::string_view type, absl::string_view reason,
-                      absl::string_view message) {
+void EventLog::record(const Times& now, const ObjectReference& object, absl::string_view type,
+                      absl::string_view whole_reason, absl::string_view whole_message) {
   forget_old(now.monotonic);
-  message = shortened(message, kMaxMessage);
+  const std::string reason = shortened(whole_reason, kMaxReason);
+  const std::string message = shortened(whole_message, kMaxMessage);
   const char nul = '\0';
   const std::string key =
       absl::StrCat(digest(absl::StrCat(absl::string_view(&nul, 1), object.kind, " ", object.ns, " ", object.name, " ",
@@ -59,8 +55,8 @@ void EventLog::record(const Times& now, const ObjectReference& object, absl::str
         {"namespace", object.ns.empty() ? "default" : object.ns}}},
       {"involvedObject", {{"apiVersion", object.api_version}, {"kind", object.kind}, {"name", object.name}}},
       {"type", std::string(type)},
-      {"reason", std::string(reason)},
-      {"message", std::string(message)},
+      {"reason", reason},
+      {"message", message},
       {"count", series.count},
       {"firstTimestamp", seconds_text(series.first)},
       {"lastTimestamp", seconds_text(now.wall)},

@@ -4,10 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/api/text.h"
+#include "common/base/utf8.h"
 #include "operator/reconcile/status_update.h"
 
 namespace gleaner::reconcile {
 namespace {
+
+// Bytes of the API server's answer in an Event's text, so that a condition takes the whole text.
+constexpr size_t kMaxQuoted = api::kMaxMessage - 256;
 
 // Returns the `decided` status with the conditions after a refusal.
 api::TrainingJobStatus refused_status(const api::TrainingJob& job, const api::TrainingJobStatus& decided,
@@ -30,7 +35,7 @@ bool shows(const api::TrainingJobStatus& status, const EventNote& refusal) {
 EventNote refusal_event(const std::string& kind, const absl::Status& why) {
   const bool quota = absl::IsResourceExhausted(why);
   return {true, quota ? "QuotaExceeded" : absl::StrCat(kind, "Refused"),
-          absl::StrCat("the API server refuses a ", kind, ": ", why.message(),
+          absl::StrCat("the API server refuses a ", kind, ": ", shortened(why.message(), kMaxQuoted),
                        quota ? "; tried again until the quota has room" : "; tried again with increasing pauses"),
           ""};
 }

@@ -1,5 +1,6 @@
 #include "operator/service/coordinated_sessions.h"
 
+#include "common/base/utf8.h"
 #include "operator/reconcile/pods.h"
 
 namespace gleaner::operation {
@@ -7,6 +8,9 @@ namespace {
 
 // The shortest time between two bandwidths of one member: each leads to a new plan.
 constexpr absl::Duration kBandwidthPause = absl::Seconds(10);
+
+// gRPC drops a status whose text takes more than the 8 KiB that it allows for all headers.
+constexpr size_t kMaxReason = 2048;
 
 }  // namespace
 
@@ -100,7 +104,7 @@ void CoordinatedSessions::end(const std::string& job_key, const std::string& why
     name = found->second.name;
     sessions_.erase(found);
   }
-  if (!name.empty()) service_.remove(name, absl::CancelledError(why));
+  if (!name.empty()) service_.remove(name, absl::CancelledError(shortened(why, kMaxReason)));
 }
 
 }  // namespace gleaner::operation

@@ -32,7 +32,9 @@ TEST(RoundTripTest, EveryFieldOfAPlan) {
 TEST(NodeProfileTest, UnknownValuesAreAbsent) {
   NodeProfile profile;
   profile.status.nics.resize(1);
+  profile.status.nics[0].name = "eth0";
   profile.status.gpus.resize(1);
+  profile.status.gpus[0].uuid = "GPU-1";
   profile.status.cpu_pressure = -1;
   const json status = to_json(profile)["status"];
   EXPECT_FALSE(status.contains("observedTime"));

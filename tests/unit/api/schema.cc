@@ -28,6 +28,10 @@ class Walker {
     if (leaf.has_least) leaf.least = schema["minimum"].as<int64_t>();
     if (leaf.has_most) leaf.most = schema["maximum"].as<int64_t>();
     if (type == "integer" && !leaf.has_least) differ(path, "has no minimum");
+    if (schema["minLength"]) leaf.least_characters = schema["minLength"].as<size_t>();
+    if (schema["maxLength"]) leaf.most_characters = schema["maxLength"].as<size_t>();
+    const bool is_limited = schema["maxLength"] || schema["enum"] || schema["format"] || schema["pattern"];
+    if (type == "string" && !is_limited) differ(path, "has no maxLength");
     walk.leaves.push_back(leaf);
   }
 

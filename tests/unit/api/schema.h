@@ -16,6 +16,7 @@ struct Leaf {
   std::vector<std::string> names;        // values of an enum
   bool has_least = false, has_most = false;
   int64_t least = 0, most = 0;
+  size_t least_characters = 0, most_characters = 0;  // of a text; no most: its enum, format or pattern limits it
 };
 
 struct Walk {

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
+#include "common/base/utf8.h"
 #include "tests/unit/api/samples.h"
 #include "tests/unit/api/schema.h"
 
@@ -128,6 +130,31 @@ TEST_P(SchemaTest, ValuesThatTheSchemaRefusesAreRefusedWithTheirPath) {
   }
 }
 
+// Returns the number of characters as the API server counts them.
+size_t characters(absl::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; });
+}
+
+// TrainingJob's spec is not among them: the operator does not write it.
+TEST_P(SchemaTest, EveryTextIsShortenedToItsLimit) {
+  std::string mixed;
+  for (int i = 0; i < 20000; ++i) mixed += i % 3 == 0 ? "\xf0\x9f\x9a\x80" : "a\n\xff";
+  for (const Leaf& leaf : walk_.leaves) {
+    const bool is_free = leaf.type == "string" && leaf.most_characters > 0 && leaf.names.empty();
+    if (!is_free || is_derived(leaf) || leaf.path.rfind("spec.communication", 0) == 0) continue;
+    for (const std::string& text : {std::string(), std::string(100000, 'a'), std::string(70000, '\xff'), mixed}) {
+      const auto again = with(leaf, text);
+      if (!again.ok()) continue;  // the field has a pattern
+      if (!again->contains(leaf.pointer)) continue;
+      const auto written = (*again)[leaf.pointer].get<std::string>();
+      EXPECT_TRUE(is_utf8(written)) << leaf.path;
+      EXPECT_LE(characters(written), leaf.most_characters) << leaf.path;
+      EXPECT_GE(characters(written), leaf.least_characters) << leaf.path;
+      EXPECT_EQ((*kind_.again(*again))[leaf.pointer], written) << "what is read back stays as it is";
+    }
+  }
+}
+
 TEST_P(SchemaTest, UnknownFieldsAreIgnored) {
   json object = kind_.filled;
   object["status"]["later"] = {{"version", 2}};
@@ -141,6 +168,29 @@ std::string kind_name(const testing::TestParamInfo<Kind (*)()>& tested) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SchemaTest, testing::Values(&job_kind, &profile_kind, &plan_kind), kind_name);
+
+TEST(SchemaLimitsTest, LongListsAreCut) {
+  NodeProfile profile = filled_profile();
+  profile.status.nics.resize(300, profile.status.nics.front());
+  profile.status.gpus.resize(100, profile.status.gpus.front());
+  profile.status.paths.resize(5000, profile.status.paths.front());
+  const json status = to_json(profile.status);
+  EXPECT_EQ(status["nics"].size(), 256U);
+  EXPECT_EQ(status["nicCount"], 300U);
+  EXPECT_EQ(status["gpus"].size(), 64U);
+  EXPECT_EQ(status["paths"].size(), 4096U);
+  ReductionPlan plan = filled_plan();
+  plan.spec.members.front().transports.resize(9, "tcp");
+  EXPECT_EQ(to_json(plan)["spec"]["members"][0]["transports"].size(), 8U);
+}
+
+TEST(SchemaLimitsTest, ConditionsStayAsTheyAreRead) {
+  std::vector<Condition> conditions;
+  const Condition refused{.type = "Created", .message = std::string(100000, 'a')};
+  EXPECT_TRUE(set_condition(conditions, refused, absl::UnixEpoch()));
+  EXPECT_EQ(*parse_condition(to_json(conditions.front())), conditions.front());
+  EXPECT_FALSE(set_condition(conditions, refused, absl::UnixEpoch())) << "the same condition is no change";
+}
 
 TEST(SchemaLimitsTest, AreThoseOfTheConstants) {
   const Walk walk = walk_schema("trainingjob.yaml", job_kind().filled);

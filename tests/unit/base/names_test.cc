@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "common/base/utf8.h"
+
 namespace gleaner {
 namespace {
 

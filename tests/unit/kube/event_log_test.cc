@@ -120,13 +120,13 @@ TEST_F(EventLogTest, WritesEventsOfClusterObjectsToDefault) {
 }
 
 TEST_F(EventLogTest, TruncatesTextsThatTheServerWouldRefuse) {
-  std::string message(1023, 'x');
-  message += "\xC3\xA4";  // the bytes of "ä" cross the limit
   ObjectReference job = kJob;
   job.name = std::string(253, 'n');
-  record(message, job);
+  log_.record({now_, absl::UnixEpoch()}, job, "Warning", std::string(1000, 'r'), std::string(100000, '\xff'));
   const Object event = flush().at(0);
-  EXPECT_EQ(event["message"], std::string(1023, 'x'));
+  EXPECT_LE(event["reason"].get<std::string>().size(), 128U);
+  EXPECT_LE(event["message"].get<std::string>().size(), 1024U);
+  EXPECT_THAT(event["message"].get<std::string>(), testing::EndsWith(" more characters)"));
   EXPECT_LE(name_of(event).size(), 253U);
 }
 

@@ -163,6 +163,22 @@ TEST_F(JobReconcilerTest, NewLeaderOpensTheSessionOfARunningJob) {
   EXPECT_THAT(sessions_.calls, testing::Contains(absl::StrCat("add ", key(), "/0")));
 }
 
+TEST_F(JobReconcilerTest, ShowsTheBeginningOfALongRefusal) {
+  json variables = json::array();
+  for (int i = 0; i < 320; ++i) variables.push_back({{"name", absl::StrCat("bad=name", i)}, {"value", "1"}});
+  const json container = {{"name", "main"}, {"image", "train:1"}, {"env", variables}};
+  const json containers = {{"containers", json::array({container})}};
+  for (const json& change :
+       {json{{"runPolicy", {{"suspend", true}}}}, json{{"workers", {{"template", {{"spec", containers}}}}}},
+        json{{"runPolicy", {{"suspend", false}}}}}) {
+    const auto patched = client().merge_patch(kube::training_jobs(), ns_, "digits", {{"spec", change}});
+    ASSERT_TRUE(patched.ok()) << patched.status();
+  }
+  ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "more characters"); }));
+  EXPECT_THAT(message("Created"), HasSubstr("bad=name0"));
+  EXPECT_TRUE(has_reason("PodRefused"));
+}
+
 TEST_F(JobReconcilerTest, ASucceededWorkersPodMayBeDeleted) {
   ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
   for (const char* pod : {"digits-worker-0", "digits-worker-1"}) {

@@ -65,14 +65,20 @@ TEST(RefusedStart, ShowsQuotaInStatusAndEvent) {
 }
 
 TEST(RefusedStart, IsRecordedOnce) {
-  World world(2);
-  const Observation first = world.observe();
-  world.job.status = *refused(first, decide(first, {}), refusal_of(world, kQuota)).status();
-  const Observation second = world.observe();
-  const Decision again = refused(second, decide(second, {}), refusal_of(world, kQuota));
-  EXPECT_THAT(steps_of_type<RecordEvents>(again), IsEmpty());
-  const Decision other = refused(second, decide(second, {}), refusal_of(world, absl::InternalError("webhook")));
-  EXPECT_THAT(steps_of_type<RecordEvents>(other), SizeIs(1)) << "another refusal is another Event";
+  for (const absl::Status& why : {kQuota, absl::InvalidArgumentError(std::string(100000, 'x'))}) {
+    World world(2);
+    const Observation first = world.observe();
+    const Decision first_try = refused(first, decide(first, {}), refusal_of(world, why));
+    world.job.status = *first_try.status();
+    const auto read = api::parse_training_job(api::to_json(world.job));
+    ASSERT_TRUE(read.ok()) << read.status();
+    world.job.status = read->status;
+    const Observation second = world.observe();
+    const Decision again = refused(second, decide(second, {}), refusal_of(world, why));
+    EXPECT_THAT(steps_of_type<RecordEvents>(again), IsEmpty());
+    const Decision other = refused(second, decide(second, {}), refusal_of(world, absl::InternalError("webhook")));
+    EXPECT_THAT(steps_of_type<RecordEvents>(other), SizeIs(1)) << "another refusal is another Event";
+  }
 }
 
 TEST(RefusedStart, StatusNoLongerWaits) {

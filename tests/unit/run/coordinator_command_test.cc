@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include "common/base/names.h"
+#include "common/base/utf8.h"
 #include "tests/http_get.h"
 #include "tests/loopback6.h"
 #include "tests/paths.h"
