@@ -14,7 +14,10 @@ inline constexpr char kSummer[] = "summer";
 // Scheduling gate of workers until all worker pods of the attempt exist.
 inline constexpr char kGangGate[] = "gleaner.dev/gang";
 inline constexpr char kBootstrapConfigMap[] = "gleaner-bootstrap";  // holds ca.crt; in every namespace with jobs
-inline constexpr char kTokenAudience[] = "gleaner.dev";             // audience of the members' service account tokens
+// The label of objects that the operator makes, and its value.
+inline constexpr char kManagedByLabel[] = "app.kubernetes.io/managed-by";
+inline constexpr char kManagedBy[] = "gleaner";
+inline constexpr char kTokenAudience[] = "gleaner.dev";  // audience of the members' service account tokens
 
 // Returns "digits-worker-3" for attempt 0 and "digits-worker-3-r1" for attempt 1.
 std::string pod_name(absl::string_view job, absl::string_view role, uint32_t index, uint32_t attempt);

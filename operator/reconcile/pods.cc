@@ -25,7 +25,7 @@ json metadata(const api::TrainingJob& job, const char* role, uint32_t index) {
             {api::kRoleLabel, role},
             {api::kIndexLabel, absl::StrCat(index)},
             {api::kAttemptLabel, absl::StrCat(job.status.attempt)},
-            {"app.kubernetes.io/managed-by", "gleaner"}}}};
+            {kManagedByLabel, kManagedBy}}}};
 }
 
 json owner(const api::TrainingJob& job) {
@@ -268,7 +268,7 @@ json worker_service(const api::TrainingJob& job) {
           {"metadata",
            {{"name", job.meta.name},
             {"namespace", job.meta.ns},
-            {"labels", {{api::kJobLabel, job.meta.name}, {"app.kubernetes.io/managed-by", "gleaner"}}},
+            {"labels", {{api::kJobLabel, job.meta.name}, {kManagedByLabel, kManagedBy}}},
             {"ownerReferences", owner(job)}}},
           {"spec",
            {{"clusterIP", "None"},

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/kube/object.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/summers.h"
 
@@ -30,9 +31,17 @@ placement::Pod placed(const reconcile::PodView& pod) {
   return placed;
 }
 
+absl::StatusOr<BootstrapView> parse_bootstrap(const kube::Object& object) {
+  return BootstrapView{
+      kube::namespace_of(object), kube::text_at(object, {"data", "ca.crt"}),
+      kube::text_at(object, {"metadata", "labels", reconcile::kManagedByLabel}) == reconcile::kManagedBy};
+}
+
 }  // namespace
 
-Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, const std::string& watch) : env_(env) {
+Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, kube::WorkQueue& repairs,
+                 const std::string& watch)
+    : env_(env) {
   using Jobs = kube::Cache<api::TrainingJob>;
   using Pods = kube::Cache<reconcile::PodView>;
   using Plans = kube::Cache<api::ReductionPlan>;
@@ -50,8 +59,11 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, c
                       {kube::training_jobs(),
                        {watch, "", ""},
                        api::parse_training_job,
-                       [&queue](const Jobs::Pointer& before, const Jobs::Pointer& after) {
-                         queue.add(any_of(before, after).meta.key());
+                       [&queue, &repairs](const Jobs::Pointer& before, const Jobs::Pointer& after) {
+                         const api::ObjectMeta& meta = any_of(before, after).meta;
+                         queue.add(meta.key());
+                         repairs.add(meta.key());
+                         if (before == nullptr || after == nullptr) repairs.add(meta.ns);
                        },
                        [](const api::TrainingJob& job) { return job.meta.ns; }});
   plans_ = Plans::start(env, client,
@@ -84,6 +96,34 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, c
                                  if (after == nullptr) fleet_.remove_profile(before->meta.name);
                                },
                                {}});
+  watch_needed_objects(env, client, repairs, watch);
+}
+
+// Watches ConfigMaps by name, for which RBAC can restrict the permission, and Services by the label of jobs.
+void Cluster::watch_needed_objects(const Env& env, kube::Client& client, kube::WorkQueue& repairs,
+                                   const std::string& watch) {
+  using Bootstraps = kube::Cache<BootstrapView>;
+  bootstraps_ = Bootstraps::start(env, client,
+                                  {kube::config_maps(),
+                                   {watch, "", absl::StrCat("metadata.name=", reconcile::kBootstrapConfigMap)},
+                                   parse_bootstrap,
+                                   [&repairs](const Bootstraps::Pointer& before, const Bootstraps::Pointer& after) {
+                                     repairs.add(any_of(before, after).ns);
+                                   },
+                                   {}});
+  using Services = kube::Cache<kube::Object>;
+  services_ = Services::start(env, client,
+                              {kube::services(),
+                               {watch, api::kJobLabel, ""},
+                               [](const kube::Object& object) -> absl::StatusOr<kube::Object> { return object; },
+                               [&repairs](const Services::Pointer& before, const Services::Pointer& after) {
+                                 repairs.add(kube::key_of(any_of(before, after)));
+                               },
+                               {}});
+}
+
+std::shared_ptr<const BootstrapView> Cluster::bootstrap(const std::string& ns) const {
+  return bootstraps_->get(kube::key_of(ns, reconcile::kBootstrapConfigMap));
 }
 
 void Cluster::place(const reconcile::PodView& summer, bool there) {
@@ -100,7 +140,8 @@ bool Cluster::wait_synced(absl::Duration timeout) const {
   const absl::Duration end = env_.clock->since_start() + timeout;
   const auto left = [&] { return std::max(absl::ZeroDuration(), end - env_.clock->since_start()); };
   return jobs_->wait_synced(left()) && pods_->wait_synced(left()) && plans_->wait_synced(left()) &&
-         nodes_->wait_synced(left()) && profiles_->wait_synced(left());
+         nodes_->wait_synced(left()) && profiles_->wait_synced(left()) && bootstraps_->wait_synced(left()) &&
+         services_->wait_synced(left());
 }
 
 reconcile::NodeView Cluster::node(const std::string& name) const {

@@ -1,6 +1,8 @@
-// Cluster is the operator's view of the cluster, from caches of jobs, pods, nodes, profiles and plans.
+// Cluster is the operator's view of the cluster, from caches of jobs, pods, nodes, profiles and plans, and of the
+// objects that jobs need all the time: the bootstrap ConfigMaps of namespaces, and the Services of jobs.
 //
-// Thread safe. Every change of a job, or of an object that a job owns, adds the job's key to the queue.
+// Thread safe. Every change of a job, or of an object that a job owns, adds the job's key to the queue. Every change
+// that ObjectRepair (object_repair.h) has to look at adds a key of ObjectRepair to the repairs.
 #pragma once
 
 #include <memory>
@@ -24,10 +26,18 @@
 
 namespace gleaner::operation {
 
+// A ConfigMap kBootstrapConfigMap.
+struct BootstrapView {
+  std::string ns;
+  std::string ca;        // PEM; empty: the ConfigMap has none
+  bool is_ours = false;  // it has the operator's label
+};
+
 class Cluster {
  public:
-  // `watch`: the one namespace to watch; empty: all. `client` and `queue` must outlive the Cluster.
-  Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, const std::string& watch);
+  // `watch`: the one namespace to watch; empty: all. All references must outlive the Cluster.
+  Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, kube::WorkQueue& repairs,
+          const std::string& watch);
 
   bool wait_synced(absl::Duration timeout) const;
 
@@ -36,6 +46,11 @@ class Cluster {
   bool has_jobs(const std::string& ns) const { return !jobs_->by_index(ns).empty(); }
   std::vector<std::shared_ptr<const api::NodeProfile>> profiles() const { return profiles_->list(); }
   std::shared_ptr<const reconcile::PodView> pod(const std::string& key) const { return pods_->get(key); }
+  // Returns null if the namespace has no bootstrap ConfigMap.
+  std::shared_ptr<const BootstrapView> bootstrap(const std::string& ns) const;
+  std::vector<std::shared_ptr<const BootstrapView>> bootstraps() const { return bootstraps_->list(); }
+  // Returns the Service with this key; null if there is none with the label of a job.
+  std::shared_ptr<const kube::Object> service(const std::string& key) const { return services_->get(key); }
 
   std::vector<std::shared_ptr<const placement::Machine>> machines() const ABSL_LOCKS_EXCLUDED(fleet_mutex_);
 
@@ -47,6 +62,7 @@ class Cluster {
   reconcile::Observation observe(const api::TrainingJob& job) const;
 
  private:
+  void watch_needed_objects(const Env& env, kube::Client& client, kube::WorkQueue& repairs, const std::string& watch);
   reconcile::NodeView node(const std::string& name) const;
   void place(const reconcile::PodView& summer, bool there) ABSL_LOCKS_EXCLUDED(fleet_mutex_);
 
@@ -59,6 +75,8 @@ class Cluster {
   std::unique_ptr<kube::Cache<placement::Node>> nodes_;
   std::unique_ptr<kube::Cache<api::NodeProfile>> profiles_;
   std::unique_ptr<kube::Cache<api::ReductionPlan>> plans_;
+  std::unique_ptr<kube::Cache<BootstrapView>> bootstraps_;
+  std::unique_ptr<kube::Cache<kube::Object>> services_;
 };
 
 }  // namespace gleaner::operation

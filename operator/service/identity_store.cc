@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "operator/reconcile/names.h"
+#include "operator/service/field_manager.h"
 
 namespace gleaner::operation {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kAttempts = 5;
-// A ConfigMap that was deleted is written again after this time at the latest.
-constexpr absl::Duration kBelieved = absl::Minutes(10);
 
 std::string decoded(const json& data, const char* name) {
   const auto found = data.find(name);
@@ -64,26 +63,30 @@ absl::Status write_file(const std::filesystem::path& path, const std::string& co
 }  // namespace
 
 IdentityStore::IdentityStore(const Env& env, kube::Client& client, std::string ns, std::vector<std::string> host_names,
-                             std::filesystem::path folder)
-    : env_(env), client_(client), ns_(std::move(ns)), host_names_(std::move(host_names)), folder_(std::move(folder)) {}
+                             std::filesystem::path folder, FindBootstrap find_bootstrap)
+    : env_(env),
+      client_(client),
+      ns_(std::move(ns)),
+      host_names_(std::move(host_names)),
+      folder_(std::move(folder)),
+      find_bootstrap_(std::move(find_bootstrap)) {}
 
 absl::StatusOr<Identity> IdentityStore::load_or_make() {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     absl::StatusOr<kube::Object> secret = client_.get(kube::secrets(), ns_, kSecretName);
     if (!secret.ok() && !absl::IsNotFound(secret.status())) return secret.status();
-    Identity identity = secret.ok() ? from_secret(*secret) : Identity{};
-    GLN_ASSIGN_OR_RETURN(const bool changed, renew(identity, host_names_, env_.clock->now()));
-    if (!changed) return identity;
-    kube::Object wanted = secret.ok() ? *secret
-                                      : kube::Object{{"apiVersion", "v1"},
-                                                     {"kind", "Secret"},
-                                                     {"metadata", {{"name", kSecretName}, {"namespace", ns_}}}};
-    wanted["data"] = to_data(identity);
+    Identity current = secret.ok() ? from_secret(*secret) : identity();
+    GLN_ASSIGN_OR_RETURN(const bool changed, renew(current, host_names_, env_.clock->now()));
+    if (secret.ok()) keep_metadata(*secret);
+    if (secret.ok() && !changed) return current;
+    kube::Object wanted = secret.ok() ? *secret : new_secret();
+    wanted["data"] = to_data(current);
     const auto written =
         secret.ok() ? client_.replace(kube::secrets(), wanted) : client_.create(kube::secrets(), wanted);
     if (written.ok()) {
-      env_.log->info("certificates made", "secret", kSecretName);
-      return identity;
+      env_.log->info(changed ? "certificates made" : "the Secret was deleted, and is written again", "secret",
+                     kSecretName);
+      return current;
     }
     // Another replica has written the Secret first, or this write was carried out twice. Read the Secret again.
     if (!absl::IsAborted(written.status()) && !absl::IsAlreadyExists(written.status())) return written.status();
@@ -91,22 +94,27 @@ absl::StatusOr<Identity> IdentityStore::load_or_make() {
   return absl::AbortedError(absl::StrCat("the Secret ", ns_, "/", kSecretName, " keeps changing"));
 }
 
+void IdentityStore::keep_metadata(const kube::Object& secret) {
+  const kube::Object metadata = secret.value("metadata", kube::Object::object());
+  absl::MutexLock lock(&mutex_);
+  secret_labels_ = metadata.value("labels", kube::Object::object());
+  secret_annotations_ = metadata.value("annotations", kube::Object::object());
+}
+
+kube::Object IdentityStore::new_secret() const {
+  absl::MutexLock lock(&mutex_);
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Secret"},
+      {"metadata",
+       {{"name", kSecretName}, {"namespace", ns_}, {"labels", secret_labels_}, {"annotations", secret_annotations_}}}};
+}
+
 absl::Status IdentityStore::refresh() {
   GLN_ASSIGN_OR_RETURN(Identity identity, load_or_make());
   GLN_RETURN_IF_ERROR(write_files(identity));
-  std::vector<std::string> stale;
-  const std::string bundle = identity.ca_bundle();
-  {
-    absl::MutexLock lock(&mutex_);
-    identity_ = std::move(identity);
-    for (const auto& [ns, written] : bootstraps_) {
-      if (written.ca != bundle) stale.push_back(ns);
-    }
-  }
-  for (const std::string& ns : stale) {
-    const absl::Status status = write_bootstrap(ns, bundle);
-    if (!status.ok()) env_.log->warning("can't renew the CA", "namespace", ns, "error", status.message());
-  }
+  absl::MutexLock lock(&mutex_);
+  identity_ = std::move(identity);
   return absl::OkStatus();
 }
 
@@ -116,44 +124,19 @@ absl::Status IdentityStore::write_files(const Identity& identity) const {
 }
 
 absl::Status IdentityStore::ensure_bootstrap(const std::string& ns) {
-  std::string ca;
-  {
-    absl::MutexLock lock(&mutex_);
-    ca = identity_.ca_bundle();
-    const auto found = bootstraps_.find(ns);
-    if (found != bootstraps_.end() && found->second.ca == ca &&
-        env_.clock->since_start() - found->second.at < kBelieved) {
-      return absl::OkStatus();
-    }
-  }
-  return write_bootstrap(ns, ca);
-}
-
-absl::Status IdentityStore::write_bootstrap(const std::string& ns, const std::string& ca) {
+  const std::string ca = identity().ca_bundle();
+  if (find_bootstrap_(ns) == ca) return absl::OkStatus();
   const kube::Object map = {{"apiVersion", "v1"},
                             {"kind", "ConfigMap"},
                             {"metadata",
                              {{"name", reconcile::kBootstrapConfigMap},
                               {"namespace", ns},
-                              {"labels", {{"app.kubernetes.io/managed-by", "gleaner"}}}}},
+                              {"labels", {{reconcile::kManagedByLabel, reconcile::kManagedBy}}}}},
                             {"data", {{"ca.crt", ca}}}};
-  kube::ApplyOptions options;
-  options.field_manager = "gleaner-operator";
-  const auto applied = client_.apply(kube::config_maps(), map, options);
-  absl::MutexLock lock(&mutex_);
-  if (!applied.ok()) {
-    bootstraps_.erase(ns);  // for example, the namespace is gone
-    return applied.status();
-  }
-  bootstraps_[ns] = {ca, env_.clock->since_start()};
-  return absl::OkStatus();
+  return client_.apply(kube::config_maps(), map, apply_options()).status();
 }
 
 absl::Status IdentityStore::drop_bootstrap(const std::string& ns) {
-  {
-    absl::MutexLock lock(&mutex_);
-    bootstraps_.erase(ns);
-  }
   return client_.remove(kube::config_maps(), ns, reconcile::kBootstrapConfigMap, {});
 }
 

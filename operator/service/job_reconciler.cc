@@ -33,16 +33,12 @@ kube::Result JobReconciler::reconcile(const std::string& key) {
   return kube::Done{};
 }
 
-// Drops the state that this process and the job's namespace keep of a job that is gone.
+// Drops the state that this process keeps of a job that is gone.
 kube::Result JobReconciler::forget(const std::string& key) {
   end_session(key, "the job is gone");
   parts_.metrics.remove(key);
   backoff_.forget(key);
   failing_.note(key, absl::OkStatus());
-  const std::string ns = key.substr(0, key.find('/'));
-  if (parts_.cluster.has_jobs(ns)) return kube::Done{};
-  const absl::Status dropped = parts_.identities.drop_bootstrap(ns);
-  if (!dropped.ok()) return kube::Retry{dropped};
   return kube::Done{};
 }
 

@@ -11,6 +11,7 @@ namespace gleaner::operation {
 namespace {
 
 constexpr absl::Duration kFreshen = absl::Minutes(1);
+constexpr uint32_t kRepairThreads = 2;
 constexpr char kPortName[] = "grpc";
 
 std::vector<std::string> host_names(const OperatorOptions& options) {
@@ -42,7 +43,8 @@ absl::StatusOr<std::unique_ptr<Leadership>> Leadership::begin(const Parts& parts
 
 Leadership::Leadership(const Parts& parts)
     : parts_(parts),
-      identities_(parts.env, parts.client, parts.options.ns, host_names(parts.options), parts.folder),
+      identities_(parts.env, parts.client, parts.options.ns, host_names(parts.options), parts.folder,
+                  find_bootstrap_in(parts.cluster)),
       authenticator_(parts.env, parts.client,
                      [this](const std::string& ns, const std::string& name) { return find_pod(ns, name); }),
       job_metrics_(parts.registry),
@@ -66,7 +68,14 @@ absl::Status Leadership::start(uint64_t term) {
   reconciler_ = std::make_unique<JobReconciler>(JobReconciler::Parts{
       parts_.env, parts_.client, parts_.cluster, *sessions_, identities_, *events_, job_metrics_,
       [this](const std::string& job) { return scaler_->request(job); }, settings_of(parts_.options)});
-  for (const auto& job : parts_.cluster.jobs()) parts_.queue.add(job->meta.key());
+  repair_ = std::make_unique<ObjectRepair>(parts_.client, parts_.cluster, identities_);
+  for (const auto& job : parts_.cluster.jobs()) {
+    parts_.queue.add(job->meta.key());
+    parts_.repairs.add(job->meta.key());
+  }
+  repair_bootstraps();
+  repair_controller_ =
+      kube::Controller::start(parts_.env, {"repair", kRepairThreads}, *repair_, parts_.repairs, &parts_.registry);
   controller_ = kube::Controller::start(parts_.env, {"trainingjob", parts_.options.workers}, *reconciler_, parts_.queue,
                                         &parts_.registry);
   if (const absl::Status status = publish_endpoint(); !status.ok()) {
@@ -82,6 +91,7 @@ absl::Status Leadership::start(uint64_t term) {
 Leadership::~Leadership() {
   refreshes_.reset();
   controller_.reset();  // waits for running reconcilers
+  repair_controller_.reset();
   scaler_.reset();
   sessions_.reset();
   parts_.metrics.set_leader(false);
@@ -106,11 +116,17 @@ absl::Status Leadership::publish_endpoint() {
   return parts_.client.apply(kube::endpoint_slices(), slice, apply).status();
 }
 
+void Leadership::repair_bootstraps() {
+  for (const auto& job : parts_.cluster.jobs()) parts_.repairs.add(job->meta.ns);
+  for (const auto& bootstrap : parts_.cluster.bootstraps()) parts_.repairs.add(bootstrap->ns);
+}
+
 void Leadership::refresh() {
   if (const absl::Status status = identities_.refresh(); !status.ok()) {
     parts_.env.log->warning("can't renew the certificates; the next try is in a minute", "error", status.message());
     report_refusal("v1", "Secret", kSecretName, status);
   }
+  repair_bootstraps();  // the CA may be a new one
   if (const absl::Status status = publish_endpoint(); !status.ok()) {
     parts_.env.log->warning("can't write the coordinator's EndpointSlice", "error", status.message());
     report_refusal("discovery.k8s.io/v1", "EndpointSlice", parts_.options.service, status);

@@ -22,6 +22,7 @@
 #include "operator/service/identity_store.h"
 #include "operator/service/job_metrics.h"
 #include "operator/service/job_reconciler.h"
+#include "operator/service/object_repair.h"
 #include "operator/service/operator_metrics.h"
 #include "operator/service/options.h"
 #include "operator/service/scaler.h"
@@ -36,7 +37,8 @@ class Leadership {
     const OperatorOptions& options;
     kube::Client& client;
     Cluster& cluster;
-    kube::WorkQueue& queue;
+    kube::WorkQueue& queue;    // of jobs
+    kube::WorkQueue& repairs;  // of ObjectRepair
     prometheus::Registry& registry;
     OperatorMetrics& metrics;
     std::string folder;  // private to this process, for key files
@@ -49,6 +51,8 @@ class Leadership {
   explicit Leadership(const Parts& parts);
   absl::Status start(uint64_t term);
   absl::Status publish_endpoint();
+  // Has every namespace with jobs, or with a bootstrap ConfigMap, looked at.
+  void repair_bootstraps();
   // Renews certificates and the EndpointSlice, and updates metrics. Runs on the thread of refreshes_.
   void refresh();
   // Records an Event about an object of the operator's namespace if `status` says that the API server refuses it.
@@ -65,6 +69,8 @@ class Leadership {
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<JobReconciler> reconciler_;
   std::unique_ptr<kube::Controller> controller_;
+  std::unique_ptr<ObjectRepair> repair_;
+  std::unique_ptr<kube::Controller> repair_controller_;
   std::optional<Periodic> refreshes_;
 };
 

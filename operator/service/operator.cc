@@ -120,7 +120,8 @@ absl::Status run(const Env& env, const OperatorOptions& options, const kube::Cre
   client_options.in_flight = kRequestsInFlight;
   GLN_ASSIGN_OR_RETURN(const auto client, kube::Client::create(env, std::move(client_options)));
   kube::WorkQueue queue(*env.clock, kLongestRetry);
-  Cluster cluster(env, *client, queue, options.watch);
+  kube::WorkQueue repairs(*env.clock, kLongestRetry);
+  Cluster cluster(env, *client, queue, repairs, options.watch);
   GLN_ASSIGN_OR_RETURN(
       const auto health,
       http::Server::start({options.health}, http::health_routes([&cluster]() -> std::string {
@@ -131,11 +132,11 @@ absl::Status run(const Env& env, const OperatorOptions& options, const kube::Cre
     if (signals.wait(kPollInterval) != 0) return absl::OkStatus();
     if (env.clock->since_start() > give_up) {
       return absl::DeadlineExceededError(
-          "the API server did not list jobs, pods, nodes, profiles and plans within 5 minutes: are the CRDs installed, "
-          "and may this service account list them?");
+          "the API server did not list jobs, pods, nodes, profiles, plans, Services and the ConfigMaps "
+          "gleaner-bootstrap within 5 minutes: are the CRDs installed, and may this service account list them?");
     }
   }
-  return serve({env, options, *client, cluster, queue, *registry, metrics, folder->path()}, signals);
+  return serve({env, options, *client, cluster, queue, repairs, *registry, metrics, folder->path()}, signals);
 }
 
 }  // namespace gleaner::operation

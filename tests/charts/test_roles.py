@@ -19,9 +19,9 @@ ALLOWED: dict[str, list[Question]] = {
         ("patch", "reductionplans.gleaner.dev:status", TEAM),
         ("list", "nodeprofiles.gleaner.dev", ""),
         *[(verb, "pods", TEAM) for verb in ("get", "list", "watch", "create", "patch", "delete")],
-        *[(verb, "services", TEAM) for verb in ("create", "patch")],
+        *[(verb, "services", TEAM) for verb in ("list", "watch", "create", "patch")],
         ("create", "configmaps", TEAM),
-        *[(verb, "configmaps/gleaner-bootstrap", TEAM) for verb in ("patch", "delete")],
+        *[(verb, "configmaps/gleaner-bootstrap", TEAM) for verb in ("list", "watch", "patch", "delete")],
         ("watch", "nodes", ""),
         ("get", "namespaces/team", ""),
         ("create", "events", TEAM),
@@ -57,6 +57,7 @@ REFUSED: dict[str, list[Question]] = {
         ("delete", "services", TEAM),
         ("delete", "reductionplans.gleaner.dev", TEAM),
         ("get", "configmaps/other", TEAM),
+        ("list", "configmaps", TEAM),
         ("patch", "configmaps/kube-root-ca.crt", TEAM),
         ("create", "pods:exec", TEAM),
         ("create", "pods:ephemeralcontainers", TEAM),
@@ -149,6 +150,13 @@ def account(part: str) -> tuple[str, list[str]]:
 @pytest.mark.parametrize("part", ALLOWED)
 def test_each_component_has_the_permissions_that_it_needs(installed: Plane, part: str) -> None:
     assert wrong(installed, *account(part), ALLOWED[part], expected=True) == []
+
+
+def test_the_operator_lists_only_its_own_configmaps(installed: Plane) -> None:
+    user = f"--as={account('operator')[0]}"
+    installed.must("get", "configmaps", "-A", "--field-selector=metadata.name=gleaner-bootstrap", user)
+    for selector in ((), ("--field-selector=metadata.name=other",), ("-l", "app.kubernetes.io/managed-by=gleaner")):
+        assert "forbidden" in installed.kubectl("get", "configmaps", "-A", *selector, user).stderr
 
 
 @pytest.mark.parametrize("part", REFUSED)

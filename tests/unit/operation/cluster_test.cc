@@ -21,7 +21,7 @@ class ClusterTest : public kube::ServerTest {
     ServerTest::SetUp();
     if (IsSkipped()) return;
     ASSERT_NO_FATAL_FAILURE(server().install_crds());
-    cluster_ = std::make_unique<Cluster>(env(), client(), queue_, ns_);
+    cluster_ = std::make_unique<Cluster>(env(), client(), queue_, repairs_, ns_);
     ASSERT_TRUE(cluster_->wait_synced(absl::Seconds(60)));
     job_.meta.ns = ns_;
     job_.meta.name = "job";
@@ -72,6 +72,7 @@ class ClusterTest : public kube::ServerTest {
   }
 
   kube::WorkQueue queue_{*env().clock};
+  kube::WorkQueue repairs_{*env().clock};
   std::unique_ptr<Cluster> cluster_;
   api::TrainingJob job_;
   std::vector<std::string> machines_;

@@ -82,7 +82,10 @@ class Execution : public ::testing::Test {
   FakeEvents events_;
   prometheus::Registry registry_;
   JobMetrics metrics_{registry_};
-  IdentityStore identities_{env_, client_, "gleaner-system", {}, std::filesystem::temp_directory_path()};
+  IdentityStore identities_{
+      env_, client_, "gleaner-system", {}, std::filesystem::temp_directory_path(), [](const std::string&) {
+        return std::nullopt;
+      }};
   CoordinatedSessions sessions_{env_, service_};
   ReportWriter reports_{env_, client_};
   CreationBackoff backoff_{env_};
@@ -181,7 +184,6 @@ TEST_F(Execution, RefusalsQuoteServer) {
       {"apply services digits", absl::InternalError("failed calling webhook \"s\""), "ServiceRefused"},
       {"apply configmaps gleaner-bootstrap", absl::InternalError("failed calling webhook \"c\""), "ConfigMapRefused"}};
   for (const RefusalCase& refusal : cases) {
-    clock_.advance(absl::Minutes(11));  // the operator writes the bootstrap ConfigMap again after ten minutes
     client_.errors = {{refusal.call, refusal.answer}};
     events_ = {};
     const Outcome outcome = carry_out(busy(job_));
@@ -312,7 +314,8 @@ TEST_F(Execution, FailedStepStopsOnlyStepsThatNeedIt) {
                                           {"add team/digits/0", {"ended 1"}}};
   const auto calls = [this](const char* failing, const absl::Status& answer) {
     // A new operator: none of its memories keeps a call away.
-    IdentityStore identities(env_, client_, "gleaner-system", {}, std::filesystem::temp_directory_path());
+    IdentityStore identities(env_, client_, "gleaner-system", {}, std::filesystem::temp_directory_path(),
+                             [](const std::string&) { return std::nullopt; });
     CoordinatedSessions sessions(env_, service_);
     CreationBackoff backoff(env_);
     const DecisionExecutor executor({env_, client_, identities, sessions, reports_, backoff, events_, metrics_});

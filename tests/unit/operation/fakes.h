@@ -17,7 +17,9 @@ class FakeClient final : public kube::Client {
  public:
   // "VERB PLURAL NAME" of every call in order: "create pods digits-worker-0", "replace trainingjobs digits status".
   std::vector<std::string> calls;
-  std::map<std::string, absl::Status> errors;  // the answer to a call of this text; else OK
+  std::map<std::string, absl::Status> errors;   // the answer to a call of this text; else OK
+  std::map<std::string, kube::Object> objects;  // the object of that answer; else an empty one
+  kube::Object written;                         // the last object that was created, replaced or applied
 
   absl::StatusOr<kube::Object> get(const kube::Resource& resource, const std::string&,
                                    const std::string& name) override {
@@ -29,14 +31,17 @@ class FakeClient final : public kube::Client {
     return unused();
   }
   absl::StatusOr<kube::Object> create(const kube::Resource& resource, const kube::Object& object) override {
+    written = object;
     return answer("create", resource, name_of(object));
   }
   absl::StatusOr<kube::Object> replace(const kube::Resource& resource, const kube::Object& object,
                                        const std::string& subresource) override {
+    written = object;
     return answer("replace", resource, absl::StrCat(name_of(object), subresource.empty() ? "" : " ", subresource));
   }
   absl::StatusOr<kube::Object> apply(const kube::Resource& resource, const kube::Object& object,
                                      const kube::ApplyOptions& options) override {
+    written = object;
     return answer("apply", resource,
                   absl::StrCat(name_of(object), options.subresource.empty() ? "" : " ", options.subresource));
   }
@@ -65,7 +70,8 @@ class FakeClient final : public kube::Client {
     calls.push_back(absl::StrCat(verb, " ", resource.plural, " ", name));
     const auto error = errors.find(calls.back());
     if (error != errors.end()) return error->second;
-    return kube::Object::object();
+    const auto object = objects.find(calls.back());
+    return object != objects.end() ? object->second : kube::Object::object();
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "operator/service/object_repair.h"
 #include "tests/unit/kube/api_server.h"
 #include "tests/unit/operation/fakes.h"
 
@@ -42,10 +43,10 @@ class JobReconcilerTest : public kube::ServerTest {
     ServerTest::SetUp();
     if (IsSkipped()) return;
     ASSERT_NO_FATAL_FAILURE(server().install_crds());
-    cluster_ = std::make_unique<Cluster>(env(), client(), queue_, ns_);
+    cluster_ = std::make_unique<Cluster>(env(), client(), queue_, repairs_, ns_);
     ASSERT_TRUE(cluster_->wait_synced(absl::Seconds(60)));
     identities_ = std::make_unique<IdentityStore>(env(), client(), ns_, std::vector<std::string>{},
-                                                  std::filesystem::temp_directory_path());
+                                                  std::filesystem::temp_directory_path(), find_bootstrap_in(*cluster_));
     begin_operator();
     api::TrainingJob job;
     job.meta.ns = ns_;
@@ -117,6 +118,7 @@ class JobReconcilerTest : public kube::ServerTest {
   }
 
   kube::WorkQueue queue_{*env().clock};
+  kube::WorkQueue repairs_{*env().clock};
   std::unique_ptr<Cluster> cluster_;
   FakeSessions sessions_;
   FakeEvents events_;
