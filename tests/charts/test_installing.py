@@ -53,8 +53,8 @@ def monitoring(plane: Plane) -> Iterator[None]:
 
 def owned_by_the_release(plane: Plane) -> set[str]:
     """Returns Gleaner's objects: those in its namespace that Kubernetes does not create, and cluster-wide ones by
-    name."""
-    given = {"ServiceAccount/default", "ConfigMap/kube-root-ca.crt"}
+    name. The Secret of the operator is not among them: it stays when the release is uninstalled."""
+    given = {"ServiceAccount/default", "ConfigMap/kube-root-ca.crt", "Secret/gleaner-operator"}
     here = plane.get(LISTED, "--namespace", NAMESPACE)["items"]
     found = {f"{thing['kind']}/{thing['metadata']['name']}" for thing in here} - given
     for thing in plane.get(CLUSTER_WIDE)["items"]:
@@ -75,6 +75,7 @@ def clean(plane: Plane) -> Iterator[Plane]:
     yield plane
     plane.helm("uninstall", "gleaner", "--ignore-not-found", "--wait")
     plane.kubectl("delete", "crd", "-l", "app.kubernetes.io/part-of=gleaner", "--wait")
+    plane.kubectl("delete", "secret", "gleaner-operator", "-n", NAMESPACE, "--ignore-not-found")
     assert wait_until_nothing_is_left(plane) == set()
 
 
@@ -95,7 +96,7 @@ def test_the_server_accepts_every_object_and_warns_of_nothing(plane: Plane, valu
     assert len(done.stdout.splitlines()) == len(objects)
 
 
-def test_install_upgrade_uninstall_leave_nothing_but_crds(clean: Plane) -> None:
+def test_install_upgrade_uninstall_leave_crds_and_the_keys(clean: Plane) -> None:
     assert owned_by_the_release(clean) == set()
     install(clean)
     assert {"Deployment/gleaner-operator", "DaemonSet/gleaner-agent"} <= owned_by_the_release(clean)
@@ -123,7 +124,9 @@ def test_install_upgrade_uninstall_leave_nothing_but_crds(clean: Plane) -> None:
     left = clean.get("crd", "-l", "app.kubernetes.io/part-of=gleaner")["items"]
     assert {crd["spec"]["names"]["kind"] for crd in left} == {"TrainingJob", "ReductionPlan", "NodeProfile"}
 
-    install(clean)  # a second installation takes over the CRDs that stayed
+    install(clean)  # a second installation takes over the CRDs and the Secret that stayed
+    secret = clean.get("secret", "gleaner-operator", "-n", NAMESPACE)
+    assert secret["data"] == {"key": "a2V5"}, "members of running jobs trust these keys"
 
 
 def test_an_upgrade_changes_crds_and_keeps_objects(clean: Plane, tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def as_before(cluster: Cluster, folder: Path) -> Iterator[None]:
 
 
 def objects_of_ours(cluster: Cluster) -> set[str]:
-    """Returns all objects in Gleaner's namespace or with its name, except CRDs, custom objects and Events."""
+    """Returns all objects in Gleaner's namespace or with its name, except CRDs, custom objects, Events, and the
+    Secret of the operator, which stays when the release is uninstalled."""
     kinds = cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
     wanted = [kind for kind in kinds if not kind.startswith("events") and not kind.endswith("gleaner.dev")]
     columns = "KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name"
@@ -60,6 +61,7 @@ def objects_of_ours(cluster: Cluster) -> set[str]:
             "APIService",
             "Namespace",
         )
+        given = given or (kind, name) == ("Secret", "gleaner-operator")
         if (namespace == SYSTEM or "gleaner" in name) and not given:
             found.add(f"{kind} {namespace}/{name}")
     return found

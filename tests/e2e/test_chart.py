@@ -1,4 +1,4 @@
-"""Tests a real `helm install`, upgrade and uninstall: all components run, and only CRDs are left at the end."""
+"""Tests a real `helm install`, upgrade and uninstall: all components run, and only CRDs and keys are left."""
 
 from __future__ import annotations
 
