@@ -32,10 +32,16 @@ bool shows(const api::TrainingJobStatus& status, const EventNote& refusal) {
 
 }  // namespace
 
+std::string refusal_reason(const std::string& kind, const absl::Status& why) {
+  if (absl::IsResourceExhausted(why)) return "QuotaExceeded";
+  return absl::StrCat(kind, absl::IsAlreadyExists(why) ? "NameTaken" : "Refused");
+}
+
 EventNote refusal_event(const std::string& kind, const absl::Status& why) {
   const bool quota = absl::IsResourceExhausted(why);
-  return {true, quota ? "QuotaExceeded" : absl::StrCat(kind, "Refused"),
-          absl::StrCat("the API server refuses a ", kind, ": ", shortened(why.message(), kMaxQuoted),
+  const std::string what = absl::IsAlreadyExists(why) ? "" : absl::StrCat("the API server refuses a ", kind, ": ");
+  return {true, refusal_reason(kind, why),
+          absl::StrCat(what, shortened(why.message(), kMaxQuoted),
                        quota ? "; tried again until the quota has room" : "; tried again with increasing pauses"),
           ""};
 }

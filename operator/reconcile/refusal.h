@@ -26,6 +26,10 @@ struct Refusal {
 Decision refused_start(const Observation& observation, const Decision& decision, size_t refused,
                        const Refusal& refusal);
 
+// Returns the reason of such a refusal, in conditions, Events and metrics: "QuotaExceeded", "PodRefused", or
+// "PodNameTaken" for AlreadyExists, which says that an object of this name belongs to others.
+std::string refusal_reason(const std::string& kind, const absl::Status& why);
+
 // Returns the Event about an object of this kind that the API server has refused.
 EventNote refusal_event(const std::string& kind, const absl::Status& why);
 

@@ -2,7 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "operator/reconcile/pods.h"
-#include "operator/service/field_manager.h"
+#include "operator/service/ownership.h"
 
 namespace gleaner::operation {
 namespace {
@@ -53,7 +53,7 @@ absl::Status ObjectRepair::repair_service(const std::string& job_key) {
   const json wanted = reconcile::worker_service(*job);
   const auto service = cluster_.service(job_key);
   if (service != nullptr && has_all(*service, wanted)) return absl::OkStatus();
-  return client_.apply(kube::services(), wanted, apply_options()).status();
+  return ensure_worker_service(client_, *job);
 }
 
 IdentityStore::FindBootstrap find_bootstrap_in(const Cluster& cluster) {

@@ -5,16 +5,19 @@
 #include "absl/strings/str_cat.h"
 #include "common/kube/status.h"
 #include "operator/reconcile/pods.h"
-#include "operator/service/field_manager.h"
+#include "operator/service/ownership.h"
 
 namespace gleaner::operation {
 namespace {
 
 using nlohmann::json;
 
-constexpr absl::Duration kForeignPod = absl::Seconds(5);
+constexpr absl::Duration kCacheBehind = absl::Seconds(5);
 constexpr absl::Duration kSoon = absl::Seconds(1);
 constexpr char kRefused[] = "SummerRefused";  // the Event about summers, and the change that metrics count
+
+// Returns whether the API server refuses an object, or another object has its name.
+bool is_refused(const absl::Status& status) { return kube::is_refusal(status) || absl::IsAlreadyExists(status); }
 
 // Returns the outcome of a step that creates an object of this kind and ended with `status`. A refusal is an Event and
 // a failure: the controller repeats the decision with backoff.
@@ -55,8 +58,7 @@ class Call {
   }
 
   StepOutcome operator()(const reconcile::CreateService&) const {
-    return start_outcome(
-        "Service", parts_.client.apply(kube::services(), reconcile::worker_service(job_), apply_options()).status());
+    return start_outcome("Service", ensure_worker_service(parts_.client, job_));
   }
 
   StepOutcome operator()(const reconcile::CreateWorkers& create) const {
@@ -69,9 +71,9 @@ class Call {
         outcome.requeue_after = requeue_after;
         return outcome;
       }
-      // The pod belongs to the job and is not in the cache yet, or a foreign pod has the name and must be deleted
-      // first.
-      requeue_after = kForeignPod;
+      const absl::Status ours = check_pod_owner(parts_.client, job_, pod["metadata"]["name"]);
+      if (!ours.ok()) return start_outcome("Pod", ours);
+      requeue_after = kCacheBehind;  // the pod belongs to the job, and is not in the cache yet
     }
     parts_.backoff.forget(job_.meta.key(), CreationBackoff::Kind::kWorkers);
     StepOutcome outcome;
@@ -86,12 +88,12 @@ class Call {
     absl::Status refusal;
     bool any_exists = false;
     for (const json& pod : create.pods) {
-      const absl::Status created = parts_.client.create(kube::pods(), pod).status();
-      if (created.ok() || absl::IsAlreadyExists(created)) {
+      absl::Status created = parts_.client.create(kube::pods(), pod).status();
+      if (absl::IsAlreadyExists(created)) created = check_pod_owner(parts_.client, job_, pod["metadata"]["name"]);
+      if (created.ok()) {
         any_exists = true;
-      } else if (kube::is_refusal(created)) {
-        parts_.metrics.count_change(job_, kRefused,
-                                    absl::IsResourceExhausted(created) ? "QuotaExceeded" : "PodRefused");
+      } else if (is_refused(created)) {
+        parts_.metrics.count_change(job_, kRefused, reconcile::refusal_reason("Pod", created));
         refusal.Update(created);
       } else {
         outcome.failure = created;
@@ -159,7 +161,7 @@ class Call {
  private:
   // Returns the outcome of a step that creates an object of this kind, which the start of the workers needs.
   StepOutcome start_outcome(const char* kind, const absl::Status& status) const {
-    if (!kube::is_refusal(status)) return {status};
+    if (!is_refused(status)) return {status};
     StepOutcome outcome;
     const absl::Time now = parts_.env.clock->now();
     outcome.refusal =

@@ -28,6 +28,20 @@ constexpr CreationBackoff::Kind kWorkers = CreationBackoff::Kind::kWorkers;
 
 json pod(const std::string& name) { return {{"metadata", {{"name", name}}}}; }
 
+// Returns an object of the namespace that an object of this kind, "owner", controls; an empty kind: it has no owner.
+json owned_by(const char* kind, const std::string& name, const std::string& owner_kind, const std::string& owner_uid) {
+  json object = {{"kind", kind}, {"metadata", {{"name", name}, {"namespace", "team"}}}};
+  if (owner_kind.empty()) return object;
+  object["metadata"]["ownerReferences"] =
+      json::array({{{"kind", owner_kind}, {"name", "owner"}, {"uid", owner_uid}, {"controller", true}}});
+  return object;
+}
+
+json leaving(json object) {
+  object["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z";
+  return object;
+}
+
 api::TrainingJob digits() {
   api::TrainingJob job;
   job.meta.ns = "team";
@@ -277,6 +291,7 @@ TEST_F(Execution, FirstStatusMayWait) {
   carry_out(busy(job_));
   EXPECT_THAT(client_.calls, Not(Contains("replace trainingjobs digits status")));
   client_.errors["create pods digits-worker-0"] = absl::AlreadyExistsError("it is there");
+  client_.objects["get pods digits-worker-0"] = owned_by("Pod", "digits-worker-0", "TrainingJob", "job-uid");
   EXPECT_EQ(carry_out(busy(job_)).requeue_after, absl::Seconds(5));
   EXPECT_THAT(client_.calls, Contains("replace trainingjobs digits status")) << "the status has changed";
 }
@@ -348,6 +363,61 @@ TEST_F(Execution, UrgentEventNeedsNoStatus) {
   client_.errors["replace trainingjobs digits status"] = absl::InvalidArgumentError("too long");
   EXPECT_THAT(carry_out(proposal).failure.message(), HasSubstr("can't write the status: too long"));
   EXPECT_THAT(events_.reasons, ElementsAre("ReconcileFailing"));
+}
+
+TEST_F(Execution, NamesOwnerOfForeignObject) {
+  const struct {
+    const char *create, *get;
+    absl::Status answer;
+    json object;
+    const char *reason, *words;
+  } cases[] = {
+      {"create pods digits-worker-1", "get pods digits-worker-1", absl::AlreadyExistsError("exists"),
+       owned_by("Pod", "digits-worker-1", "ReplicaSet", "web"), "PodNameTaken",
+       "Pod team/digits-worker-1, which belongs to ReplicaSet owner: delete it"},
+      {"create pods digits-worker-0", "get pods digits-worker-0", absl::AlreadyExistsError("exists"),
+       owned_by("Pod", "digits-worker-0", "", ""), "PodNameTaken", "which has no owner: delete it"},
+      {"create pods digits-worker-0", "get pods digits-worker-0", absl::AlreadyExistsError("exists"),
+       leaving(owned_by("Pod", "digits-worker-0", "TrainingJob", "earlier")), "PodNameTaken",
+       "is being deleted: wait until it is gone"},
+      {"apply services digits", "get services digits", absl::AbortedError("conflict with kubectl: .spec.selector"),
+       owned_by("Service", "digits", "", ""), "ServiceNameTaken", "Service team/digits, which has no owner"}};
+  for (const auto& [create, get, answer, object, reason, words] : cases) {
+    job_.status = digits().status;
+    client_.errors = {{create, answer}};
+    client_.objects = {{get, object}};
+    events_ = {};
+    const Outcome outcome = carry_out(busy(job_));
+    EXPECT_TRUE(outcome.failure.ok()) << outcome.failure;
+    EXPECT_TRUE(outcome.requeue_after.has_value());
+    const api::Condition* created = api::find_condition(outcome.status.conditions, "Created");
+    ASSERT_NE(created, nullptr);
+    EXPECT_FALSE(created->status);
+    EXPECT_EQ(created->reason, reason);
+    EXPECT_THAT(created->message, HasSubstr(words));
+    EXPECT_THAT(events_.reasons, Contains(reason));
+    job_.status = outcome.status;
+    events_ = {};
+    carry_out(busy(job_));
+    EXPECT_THAT(events_.reasons, Not(Contains(reason))) << "one Event";
+  }
+}
+
+TEST_F(Execution, TakesBackOwnService) {
+  client_.errors = {{"apply services digits", absl::AbortedError("conflict with kubectl: .spec.selector")}};
+  client_.objects = {{"get services digits", owned_by("Service", "digits", "TrainingJob", "job-uid")}};
+  carry_out(busy(job_));
+  EXPECT_EQ(std::count(client_.calls.begin(), client_.calls.end(), "apply services digits"), 2) << "by force";
+}
+
+TEST_F(Execution, NamesOwnerOfForeignSummer) {
+  Proposal proposal = quiet(job_);
+  proposal.draft.create_summers = {pod("digits-summer-0")};
+  client_.errors["create pods digits-summer-0"] = absl::AlreadyExistsError("exists");
+  client_.objects["get pods digits-summer-0"] = owned_by("Pod", "digits-summer-0", "ReplicaSet", "web");
+  EXPECT_TRUE(carry_out(proposal).failure.ok());
+  EXPECT_THAT(events_.reasons, Contains("SummerRefused"));
+  EXPECT_THAT(events_.messages.back(), HasSubstr("belongs to ReplicaSet owner"));
 }
 
 class Sessions : public Execution {};

@@ -165,6 +165,29 @@ TEST_F(JobReconcilerTest, NewLeaderOpensTheSessionOfARunningJob) {
   EXPECT_THAT(sessions_.calls, testing::Contains(absl::StrCat("add ", key(), "/0")));
 }
 
+TEST_F(JobReconcilerTest, NamesObjectsOfOthersAndLeavesThem) {
+  const json service = {
+      {"metadata", {{"namespace", ns_}, {"name", "digits"}}},
+      {"spec", {{"selector", {{"app", "web"}}}, {"ports", json::array({{{"name", "http"}, {"port", 80}}})}}}};
+  const json pod = {{"metadata", {{"namespace", ns_}, {"name", "digits-worker-1"}}},
+                    {"spec", {{"containers", json::array({{{"name", "main"}, {"image", "web:1"}}})}}}};
+  ASSERT_TRUE(client().create(kube::services(), service).ok());
+  const auto created = client().create(kube::pods(), pod);
+  ASSERT_TRUE(created.ok()) << created.status();
+  ASSERT_TRUE(reconciled([&] {
+    return absl::StrContains(message("Created"), absl::StrCat("Service ", ns_, "/digits, which has no owner"));
+  }));
+  const auto present = client().get(kube::services(), ns_, "digits");
+  ASSERT_TRUE(present.ok()) << present.status();
+  EXPECT_EQ((*present)["spec"]["selector"], service["spec"]["selector"]);
+  EXPECT_FALSE((*present)["metadata"].contains("ownerReferences"));
+  ASSERT_TRUE(client().remove(kube::services(), ns_, "digits", {}).ok());
+  ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "digits-worker-1, which has no owner"); }));
+  EXPECT_TRUE(has_reason("ServiceNameTaken") && has_reason("PodNameTaken"));
+  ASSERT_TRUE(client().remove(kube::pods(), ns_, "digits-worker-1", {.grace_period_seconds = 0}).ok());
+  EXPECT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
+}
+
 TEST_F(JobReconcilerTest, ShowsTheBeginningOfALongRefusal) {
   json variables = json::array();
   for (int i = 0; i < 320; ++i) variables.push_back({{"name", absl::StrCat("bad=name", i)}, {"value", "1"}});
