@@ -67,6 +67,7 @@ TrainingJob filled_job() {
   job.status.selector = "gleaner.dev/job=filled,gleaner.dev/role=worker";
   job.status.attempt = 9;
   job.status.restarts = 10;
+  job.status.retries = 2;
   job.status.epoch = 11;
   job.status.communication.strategy = "summers, halving-doubling";
   job.status.communication.bits = "Schedule";
@@ -74,6 +75,7 @@ TrainingJob filled_job() {
   job.status.communication.goodput = "12.3 MB/s";
   job.status.communication.efficiency = "97.2 %";
   job.status.start_time = absl::FromUnixSeconds(1769860810);
+  job.status.next_start_time = absl::FromUnixSeconds(1769860815);
   job.status.completion_time = absl::FromUnixSeconds(1769860820);
   return job;
 }

@@ -412,7 +412,7 @@ TEST_F(Execution, TakesBackOwnService) {
 
 TEST_F(Execution, NamesOwnerOfForeignSummer) {
   Proposal proposal = quiet(job_);
-  proposal.draft.create_summers = {pod("digits-summer-0")};
+  proposal.draft.create_summers.pods = {pod("digits-summer-0")};
   client_.errors["create pods digits-summer-0"] = absl::AlreadyExistsError("exists");
   client_.objects["get pods digits-summer-0"] = owned_by("Pod", "digits-summer-0", "ReplicaSet", "web");
   EXPECT_TRUE(carry_out(proposal).failure.ok());

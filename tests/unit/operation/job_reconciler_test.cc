@@ -87,6 +87,7 @@ class JobReconcilerTest : public kube::ServerTest {
     const api::Condition* found = api::find_condition(job()->status.conditions, condition);
     return found == nullptr ? "" : found->message;
   }
+  bool is_failed() { return job()->status.phase == "Failed"; }
   bool has_reason(const std::string& reason) {
     return std::find(events_.reasons.begin(), events_.reasons.end(), reason) != events_.reasons.end();
   }
@@ -112,9 +113,32 @@ class JobReconcilerTest : public kube::ServerTest {
     server().kubectl(absl::StrCat("create --raw /api/v1/namespaces/", ns_, "/pods/", pod, "/binding -f -"),
                      binding.dump());
   }
-  void set_phase(const std::string& pod, const std::string& phase) {
-    const auto patched = client().merge_patch(kube::pods(), ns_, pod, {{"status", {{"phase", phase}}}}, "status");
+  void set_status(const std::string& pod, const json& status) {
+    const auto patched = client().merge_patch(kube::pods(), ns_, pod, {{"status", status}}, "status");
     ASSERT_TRUE(patched.ok()) << patched.status();
+  }
+  void set_phase(const std::string& pod, const std::string& phase) { set_status(pod, {{"phase", phase}}); }
+  // Makes n1, the node of all pods, Ready.
+  void make_node() {
+    const absl::Status created = client().create(kube::nodes(), {{"metadata", {{"name", "n1"}}}}).status();
+    ASSERT_TRUE(created.ok() || absl::IsAlreadyExists(created)) << created;
+    const json ready = {{"type", "Ready"}, {"status", "True"}, {"reason", "KubeletReady"}, {"message", "ready"}};
+    const auto patched =
+        client().merge_patch(kube::nodes(), "", "n1", {{"status", {{"conditions", json::array({ready})}}}}, "status");
+    ASSERT_TRUE(patched.ok()) << patched.status();
+  }
+  void set_run_policy(const json& policy) {
+    const auto patched =
+        client().merge_patch(kube::training_jobs(), ns_, "digits", {{"spec", {{"runPolicy", policy}}}}, "");
+    ASSERT_TRUE(patched.ok()) << patched.status();
+  }
+  void run_both_workers() {
+    ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
+    for (const char* pod : {"digits-worker-0", "digits-worker-1"}) {
+      bind(pod);
+      set_phase(pod, "Running");
+    }
+    ASSERT_TRUE(reconciled([&] { return job()->status.phase == "Running"; }));
   }
 
   kube::WorkQueue queue_{*env().clock};
@@ -147,11 +171,7 @@ TEST_F(JobReconcilerTest, ShowsThatAWebhookIsDownAndGoesOnWhenItIsGone) {
 }
 
 TEST_F(JobReconcilerTest, NewLeaderOpensTheSessionOfARunningJob) {
-  ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
-  for (const char* pod : {"digits-worker-0", "digits-worker-1"}) {
-    bind(pod);
-    set_phase(pod, "Running");
-  }
+  ASSERT_NO_FATAL_FAILURE(run_both_workers());
   sessions_.job.emplace().epoch = 3;
   sessions_.job->phase = coordinator::JobState::Phase::kRunning;
   ASSERT_TRUE(reconciled([&] { return job()->status.epoch == 3; }));
@@ -204,13 +224,35 @@ TEST_F(JobReconcilerTest, ShowsTheBeginningOfALongRefusal) {
   EXPECT_TRUE(has_reason("PodRefused"));
 }
 
-TEST_F(JobReconcilerTest, ASucceededWorkersPodMayBeDeleted) {
-  ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
-  for (const char* pod : {"digits-worker-0", "digits-worker-1"}) {
+TEST_F(JobReconcilerTest, PodsThatAKubeletRefusesCount) {
+  ASSERT_NO_FATAL_FAILURE(make_node());
+  ASSERT_NO_FATAL_FAILURE(set_run_policy({{"backoffLimit", 1}}));
+  for (const std::string pod : {"digits-worker-0", "digits-worker-0-r1"}) {
+    ASSERT_TRUE(reconciled([&] { return cluster_->pod(absl::StrCat(ns_, "/", pod)) != nullptr; })) << pod;
+    ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
     bind(pod);
-    set_phase(pod, "Running");
+    set_status(pod,
+               {{"phase", "Failed"}, {"reason", "OutOfcpu"}, {"message", "Node didn't have enough resource: cpu"}});
+    ASSERT_TRUE(reconciled([&] { return message("Created") != "all 2 worker pods exist" || is_failed(); }));
   }
-  ASSERT_TRUE(reconciled([&] { return job()->status.phase == "Running"; }));
+  ASSERT_TRUE(reconciled([&] { return is_failed(); }));
+  EXPECT_EQ(job()->status.restarts, 1U);
+  EXPECT_EQ(job()->status.attempt, 1U) << "the pauses hold whatever wakes the reconciler";
+  EXPECT_THAT(message("Failed"), HasSubstr("OutOfcpu, Node didn't have enough resource: cpu"));
+}
+
+TEST_F(JobReconcilerTest, SuccessComesBeforeADeadlineThatPassedMeanwhile) {
+  ASSERT_NO_FATAL_FAILURE(run_both_workers());
+  ASSERT_NO_FATAL_FAILURE(set_run_policy({{"activeDeadlineSeconds", 1}, {"suspend", true}}));
+  for (const char* pod : {"digits-worker-0", "digits-worker-1"}) set_phase(pod, "Succeeded");
+  ASSERT_TRUE(kube::eventually(
+      [&] { return absl::Now() > *job()->status.start_time + absl::Seconds(2) && job()->run_policy.suspend; }));
+  begin_operator();
+  EXPECT_TRUE(reconciled([&] { return job()->status.phase == "Succeeded"; }));
+}
+
+TEST_F(JobReconcilerTest, ASucceededWorkersPodMayBeDeleted) {
+  ASSERT_NO_FATAL_FAILURE(run_both_workers());
   set_phase("digits-worker-0", "Succeeded");
   ASSERT_TRUE(reconciled([&] { return job()->status.succeeded_indexes == std::vector<uint32_t>{0}; }));
   ASSERT_TRUE(client().remove(kube::pods(), ns_, "digits-worker-0", {.grace_period_seconds = 0}).ok());
