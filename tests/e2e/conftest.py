@@ -5,6 +5,7 @@ If GLEANER_CLUSTER names a running cluster (`cluster up`), the tests use that cl
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -17,11 +18,13 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from digits import LONG, TRAIN, result
+from digits import EPOCHS, LONG, TRAIN_WITH_DIGESTS, Digests, digests
 from lab.cluster import NAME, WORKPLACE, Cluster
 from product import install, machines_rest, submit, wait_until
 
 NODES = 6
+QUICK = {"autoscaler.growPauseSeconds": "2", "autoscaler.returnPauseSeconds": "5"}
+REFERENCE_EPOCHS = 3 * EPOCHS  # endless trainings are compared with the last epoch that both have
 
 
 def missing() -> str:
@@ -70,17 +73,23 @@ def cluster() -> Iterator[Cluster]:
         stop_cluster(process)
 
 
-@pytest.fixture
-def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace for one test, with its default service account. The fixture deletes it after the test."""
-    words = "".join(letter if letter.isalnum() else "-" for letter in request.node.name.lower())
-    name = f"{words[:50].strip('-')}-{zlib.crc32(words.encode()):08x}"
+@contextlib.contextmanager
+def temporary_namespace(cluster: Cluster, name: str) -> Iterator[str]:
+    """Creates a namespace with its default service account, and deletes it at the end of the with-statement."""
     cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=80s")
     try:
+        cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=80s")
         yield name
     finally:
         cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace for one test."""
+    words = "".join(letter if letter.isalnum() else "-" for letter in request.node.name.lower())
+    with temporary_namespace(cluster, f"{words[:50].strip('-')}-{zlib.crc32(words.encode()):08x}") as name:
+        yield name
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -117,11 +126,25 @@ def rest(request: pytest.FixtureRequest) -> None:
         wait_until("every machine is as it was at the start", lambda: machines_rest(installed), LONG)
 
 
+@pytest.fixture(scope="module")
+def quick(gleaner: Cluster) -> Iterator[Cluster]:
+    """The cluster with an autoscaler whose pauses are shorter than a real cluster would have."""
+    install(gleaner, QUICK)
+    yield gleaner
+    install(gleaner)
+
+
 @pytest.fixture(scope="session")
-def reference(gleaner: Cluster) -> tuple[str, float]:
-    """The SHA-256 of the parameters that four ranks must reach, and the accuracy, computed by one process in a pod."""
-    job = submit(gleaner, "default", "reference", [*TRAIN, "--reference", "4"])
+def reference_digests(gleaner: Cluster) -> Digests:
+    """The digests that four ranks must reach, computed by one process in a pod."""
+    job = submit(gleaner, "default", "reference", [*TRAIN_WITH_DIGESTS, str(REFERENCE_EPOCHS), "--reference", "4"])
     job.wait_phase("Succeeded", seconds=LONG)
-    found = result(job, "reference-worker-0")
+    found = digests(job, "reference-worker-0")
     job.delete()
     return found
+
+
+@pytest.fixture(scope="session")
+def reference(reference_digests: Digests) -> tuple[str, float]:
+    """The result that digits.yaml must have."""
+    return reference_digests[EPOCHS]

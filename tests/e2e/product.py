@@ -26,6 +26,7 @@ VALUES = {
     "summers.yieldAbove": "1",
 }
 PATIENCE = 360.0  # deadlines are far above usual durations, for slow and busy machines
+STEPS = 20  # more than can be in flight or unreported when a test begins to count
 
 
 class Timeout(AssertionError):
@@ -84,10 +85,35 @@ def machines_rest(cluster: Cluster) -> bool:
 
 
 def leader(cluster: Cluster) -> str:
-    """Returns the leader's identity: the operator's pod name, "_", and a mark that differs after a container
-    restart."""
-    lease = cluster.get("lease", "gleaner-operator", SYSTEM)
-    return str(lease["spec"].get("holderIdentity") or "")
+    """Returns the leader's identity: the operator's pod name, "_", and a mark that differs after a container restart.
+    Returns an empty string if nobody leads."""
+    lease = cluster.find("lease", "gleaner-operator", SYSTEM) or {}
+    return str(lease.get("spec", {}).get("holderIdentity") or "")
+
+
+def process_of(cluster: Cluster, pod: dict[str, Any], program: str) -> int:
+    """Returns the process id, in the lab, of a program in this pod. Finds the process by its cgroup."""
+    uid = str(pod["metadata"]["uid"])
+    find = (
+        f"for p in /proc/[0-9]*; do grep -qs pod{uid} $p/cgroup && tr '\\0' ' ' <$p/cmdline | grep -q '{program}' "
+        "&& ! grep -qs 'State:.Z' $p/status && basename $p; done; true"
+    )
+    found = cluster.run("bash", "-c", find).stdout.split()
+    assert found, f"no process {program} in pod {uid}"
+    return int(found[-1])
+
+
+def kill(cluster: Cluster, pod: dict[str, Any], program: str) -> None:
+    cluster.run("kill", "-KILL", str(process_of(cluster, pod, program)))
+
+
+def leading_pod(cluster: Cluster) -> dict[str, Any]:
+    return cluster.get("pod", leader(cluster).split("_")[0], SYSTEM)
+
+
+def wait_for_apiserver(cluster: Cluster) -> None:
+    ready = ("kubectl", "get", "--raw", "/readyz")
+    wait_until("the API server answers", lambda: cluster.run(*ready, check=False).returncode == 0)
 
 
 class Job:
@@ -143,11 +169,26 @@ class Job:
         listed = json.loads(self.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
         return {pod["metadata"]["name"]: pod for pod in listed}
 
+    def plan(self) -> dict[str, Any]:
+        """Returns the job's ReductionPlan, or one without members and steps if there is none yet."""
+        empty = {"spec": {"epoch": 0, "members": []}, "status": {"steps": 0, "acknowledged": 0}}
+        return self.cluster.find("reductionplan", self.name, self.namespace) or empty
+
     def planned_summers(self) -> list[str]:
         """Returns the summers of the job's plan, or none if there is no plan yet."""
-        plan = self.cluster.find("reductionplan", self.name, self.namespace)
-        everybody = plan["spec"]["members"] if plan else []
-        return [member["name"] for member in everybody if member["role"] == "summer"]
+        return [member["name"] for member in self.plan()["spec"]["members"] if member["role"] == "summer"]
+
+    def steps_go_on(self, more: int = STEPS) -> None:
+        """Waits until the job's plan counts `more` further steps.
+
+        Workers report their steps to the coordinator, and the leading operator writes the count. So the count stands
+        still if the training hangs, and also if no coordinator has the job, although workers may then train on."""
+        end = self.plan()["status"]["steps"] + more
+        try:
+            wait_until(f"{self.name} makes {end} steps", lambda: self.plan()["status"]["steps"] >= end)
+        except Timeout as error:
+            plan = self.plan()
+            raise Timeout(f"{error}; status {self.status()}, plan's {plan['status']}\n{self.events()}") from None
 
     def log(self, pod: str) -> str:
         return self.kubectl("logs", pod)

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
-from digits import EXAMPLES, LONG, in_epoch, result
+from conftest import QUICK
+from digits import LONG, Digests, bits_are_those_of, endless, start_endless
 from lab.cluster import Cluster
-from product import BUILD, Job, apply_file, install, owners, wait_until
+from product import BUILD, Job, install, owners, wait_until
 from prometheus_server import URL, Prometheus
 
-# Shorter pauses than a real cluster would have.
-QUICK = {"autoscaler.growPauseSeconds": "2", "autoscaler.returnPauseSeconds": "5"}
 MEASURED = {
     **QUICK,
     "autoscaler.prometheus.url": URL,
@@ -26,54 +24,34 @@ SECONDS_TO_LEAVE = 240.0  # usually ten
 STALE = 30.0  # more than the window and two intervals, so that all earlier measurements are stale
 
 
-@pytest.fixture(scope="module")
-def quick(gleaner: Cluster) -> Iterator[Cluster]:
-    install(gleaner, QUICK)
-    yield gleaner
-    install(gleaner)
-
-
 def summer_nodes(job: Job) -> list[str]:
     found = job.pods("summer").values()
     return [each["spec"].get("nodeName", "") for each in found if "deletionTimestamp" not in each["metadata"]]
 
 
-def test_a_deleted_summer_is_replaced_and_no_bit_differs(
-    quick: Cluster, namespace: str, reference: tuple[str, float]
+def test_deleted_summers_are_replaced_and_no_bit_differs(
+    quick: Cluster, namespace: str, reference_digests: Digests
 ) -> None:
-    job = apply_file(quick, EXAMPLES / "digits.yaml", namespace, "digits")
-    in_epoch(job, 2)
+    job = start_endless(quick, namespace)
     workers = {name: each["metadata"]["uid"] for name, each in job.pods().items()}
     job.kubectl("delete", "pod", "digits-summer-0", "--wait=false")
     wait_until("another summer replaces it", lambda: "summer-2" in job.planned_summers())
     assert "digits-summer-0" not in job.pods("summer"), "no name is used twice"
-    job.wait_phase("Succeeded", seconds=LONG)
+    job.steps_go_on()
+
+    lost = job.planned_summers()
+    for name in lost:
+        job.kubectl("delete", "pod", f"digits-{name}", "--wait=false", "--grace-period=0", "--force")
+    wait_until("a plan omits the summers", lambda: not {*job.planned_summers()} & {*lost})
+    job.steps_go_on()
+    wait_until("other summers replace them", lambda: len(job.planned_summers()) == 2)
     assert {name: each["metadata"]["uid"] for name, each in job.pods().items()} == workers
     status = job.status()
     assert (status["attempt"], status["restarts"]) == (0, 0)
-    assert status["nextSummer"] >= 3
+    assert status["nextSummer"] >= 5
     assert "SummerAdded" in job.events()
-    assert result(job, "digits-worker-0") == reference
-
-
-@pytest.mark.long
-def test_training_survives_force_deleted_summers(quick: Cluster, namespace: str, reference: tuple[str, float]) -> None:
-    job = apply_file(quick, EXAMPLES / "digits.yaml", namespace, "digits")
-    in_epoch(job, 2)
-    for name in job.pods("summer"):
-        job.kubectl("delete", "pod", name, "--wait=false", "--grace-period=0", "--force")
-    job.wait_phase("Succeeded", seconds=LONG)
-    assert job.status()["attempt"] == 0
-    assert result(job, "digits-worker-0") == reference
-
-
-def endless(namespace: str) -> dict[str, Any]:
-    """Returns the digits example with endless training. Two of the six machines are free for its summers."""
-    job: dict[str, Any] = yaml.safe_load((EXAMPLES / "digits.yaml").read_text())
-    job["metadata"]["namespace"] = namespace
-    container = job["spec"]["workers"]["template"]["spec"]["containers"][0]
-    container["command"] = ["python3", "/examples/digits/train.py", "--epochs", "100000"]
-    return job
+    bits_are_those_of(reference_digests, job, "digits-worker-0")
+    job.delete()
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +67,7 @@ def measured(gleaner: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.mark.long
 def test_a_summer_leaves_a_loaded_machine_and_returns(gleaner: Cluster, measured: Prometheus, namespace: str) -> None:
-    gleaner.apply(endless(namespace))
+    gleaner.apply(endless("digits.yaml", namespace))
     job = Job(gleaner, "digits", namespace)
     job.wait_phase("Running")
 
