@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstring>
 
 #include "common/base/file.h"
 
@@ -31,7 +30,7 @@ void exit_after(absl::Duration time, int status, absl::string_view message) {
   constexpr itimerval kOff = {};
   ::setitimer(ITIMER_REAL, &kOff, nullptr);
   const size_t size = std::min(message.size(), sizeof message_text - 1);
-  std::memcpy(message_text, message.data(), size);
+  std::copy_n(message.data(), size, message_text);
   message_text[size] = '\n';
   message_size = size == 0 ? 0 : size + 1;
   exit_status = status;

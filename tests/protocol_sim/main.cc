@@ -25,6 +25,7 @@
 namespace gleaner::sim {
 namespace {
 
+constexpr uint64_t kUsualSeeds = 1000;    // with so many, no figure of the summary may be 0
 constexpr uint64_t kEnoughSeeds = 10000;  // with so many, every site must be reached, and every fault at every moment
 
 struct Arguments {
@@ -246,7 +247,7 @@ int run(const Arguments& arguments) {
   const bool met = summarize_faults(coverage);
   const bool reached = summarize_sites();
   if (arguments.mutation_seeds > 0 && !find_mutations(arguments.mutation_seeds, arguments.jobs)) return 1;
-  if (counted && ((met && reached) || arguments.seeds < kEnoughSeeds)) return 0;
+  if ((counted || arguments.seeds < kUsualSeeds) && ((met && reached) || arguments.seeds < kEnoughSeeds)) return 0;
   std::fputs("sim: something above is 0: too few seeds, or the scenarios no longer reach it\n", stderr);
   return 1;
 }

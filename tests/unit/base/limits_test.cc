@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/thread.h"
+#include "tests/sanitizers.h"
 #include "tests/unit/run/program.h"
 
 namespace gleaner {
@@ -85,6 +86,7 @@ TEST(Limits, ThreadsWithoutAddressSpace) {
 }
 
 TEST(Limits, MemoryThatIsMissingIsNamed) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need the address space, and report its lack themselves";
   const auto allocate = [] {
     report_lack_of_memory("program");
     rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};

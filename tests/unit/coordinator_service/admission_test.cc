@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/synchronization/mutex.h"
+#include "tests/sanitizers.h"
 #include "tests/unit/coordinator_service/raw_member.h"
 
 namespace gleaner::coordinator {
@@ -235,14 +236,6 @@ TEST_F(AdmissionTest, FirstMessagesAreShort) {
   zero->write(declare);
   EXPECT_TRUE(zero->follow_plan());
 }
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 long memory_mib(const std::string& which) {
   const std::string status = contents("/proc/self/status");

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "common/http/server.h"
 #include "tests/http_peer.h"
+#include "tests/sanitizers.h"
 
 namespace gleaner::http {
 namespace {
@@ -49,15 +50,6 @@ class LimitsTest : public testing::Test {
 
   std::unique_ptr<Server> server_;
 };
-
-// ASan keeps freed memory for a while, and TSan remembers accesses.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 size_t resident_bytes() {
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/statm", "r"), &std::fclose);

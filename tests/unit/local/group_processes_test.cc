@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "tests/sanitizers.h"
 #include "tests/unit/local/ranks.h"
 
 namespace gleaner::testing {
@@ -234,11 +235,7 @@ TEST(GroupProcesses, LackOfDescriptorsIsAStatus) {
 }
 
 TEST(GroupProcesses, LackOfAddressSpaceIsAStatus) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "sanitizers need the address space";
-#endif
-#endif
+  if (kSanitized) GTEST_SKIP() << "sanitizers need the address space";
   Ranks ranks(2);
   ASSERT_TRUE(ranks.connect());
   const Limit limit(RLIMIT_AS, 1 << 30);
