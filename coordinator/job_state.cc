@@ -16,12 +16,12 @@ MemberState member_of(const Roster& roster, uint32_t seat, uint32_t ranks) {
   member.address = first.identity.address;
   member.endpoints = first.identity.endpoints;
   member.bits_per_second = first.identity.bits_per_second;
-  member.acknowledged_epoch = first.acknowledged;
+  member.acknowledged_epoch = first.known_epoch();
   member.joined = member.left = true;
   for (uint32_t rank = seat; rank < seat + ranks; ++rank) {
     member.joined &= roster[rank].state == Seat::State::kPresent || roster[rank].state == Seat::State::kLeft;
     member.left &= roster[rank].state == Seat::State::kLeft;
-    member.acknowledged_epoch = std::min(member.acknowledged_epoch, roster[rank].acknowledged);
+    member.acknowledged_epoch = std::min(member.acknowledged_epoch, roster[rank].known_epoch());
   }
   return member;
 }

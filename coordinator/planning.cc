@@ -93,7 +93,9 @@ absl::StatusOr<bool> Planning::on_acknowledged(uint32_t seat, uint32_t epoch) {
     return absl::InternalError(
         absl::StrCat(roster_.located(seat), " acknowledged the plan of epoch ", epoch, ", which was never proposed"));
   }
-  // A duplicate, or for a withdrawn plan, possibly of an earlier coordinator.
+  // The member has caught up with the plan in force after its return.
+  if (epoch == in_force().epoch) roster_[seat].acknowledged = std::max(roster_[seat].acknowledged, epoch);
+  // Else it is a duplicate, or for a withdrawn plan, possibly of an earlier coordinator.
   GLN_RARE("coordinator: an acknowledgement comes too late");
   return false;
 }
@@ -173,7 +175,7 @@ void Planning::adopt(std::shared_ptr<const plan::Plan> plan, absl::Duration now,
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) catch_up(seat, actions);
 }
 
-// The committed plan is in force already, so its acknowledgement has no effect.
+// The committed plan is in force already, so its acknowledgement commits nothing.
 void Planning::catch_up(uint32_t seat, Actions& actions) {
   const std::shared_ptr<const plan::Plan>& plan = agreement_.in_force();
   if (roster_[seat].committed < plan->epoch) {

@@ -6,6 +6,7 @@
 // Core.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ struct Seat {
     kVacant,  // a summer's seat without a member; the job does not wait for a summer in it
   };
   State state = State::kEmpty;
+  // Epoch of the last plan that the member has, as far as this coordinator knows.
+  uint32_t known_epoch() const { return std::max(acknowledged, committed); }
   bool takes_part() const { return state == State::kPresent || state == State::kAway; }
   StreamId stream = 0;
   Identity identity;

@@ -50,6 +50,29 @@ TEST(Recovery, ContinuesWhenAllMembersHaveReturned) {
   EXPECT_TRUE(fleet.members[4].over);
 }
 
+TEST(Recovery, ReturnedMembersAreKnownToHaveThePlan) {
+  const auto known = [](const Fleet& fleet) {
+    std::vector<uint32_t> epochs_known;
+    for (uint32_t seat = 0; seat < 3; ++seat) epochs_known.push_back(fleet.core->roster()[seat].known_epoch());
+    return epochs_known;
+  };
+  for (const bool all_follow_it : {true, false}) {
+    Fleet fleet(options(2, 1));
+    fleet.start();
+    if (all_follow_it) {
+      fleet.declare_all("a");
+      fleet.settle();
+    } else {
+      plan_tensor_and_commit_at(fleet, 1);
+    }
+    fleet.restart();
+    fleet.connect_all();
+    fleet.settle();
+    EXPECT_EQ(fleet.core->plan().epoch, 2u);
+    EXPECT_THAT(known(fleet), Each(2u)) << all_follow_it;
+  }
+}
+
 TEST(Recovery, DeclarationsDuringTheAbsenceArePlanned) {
   Fleet fleet(options(2, 1));
   fleet.start();
