@@ -91,7 +91,12 @@ absl::StatusOr<std::string> command_output(std::vector<std::string> arguments,
   input.reset();
   std::string text = read_all(output.get());
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = -1;
+  do {
+    ended = waitpid(pid, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  if (ended != pid) {  // this process may ignore SIGCHLD
+    return absl::FailedPreconditionError(absl::StrCat("the exit status of '", name, "' is unknown"));
   }
   if (WIFSIGNALED(status)) {
     return absl::FailedPreconditionError(absl::StrCat("'", name, "' was killed by signal ", WTERMSIG(status)));

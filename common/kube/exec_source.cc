@@ -13,6 +13,7 @@
 namespace gleaner::kube {
 namespace {
 
+constexpr absl::Duration kNextTry = absl::Seconds(5);       // after a command that failed, while a credential is valid
 constexpr absl::Duration kLongestLead = absl::Seconds(30);  // by which renewal comes before the expiry
 
 }  // namespace
@@ -23,8 +24,9 @@ absl::StatusOr<ExecSource::Shared> ExecSource::get() {
   if (current_ != nullptr && now < renewal_) return current_;
   auto made = run();
   if (!made.ok()) {
-    if (current_ != nullptr && now < current_->expiry) return current_;
-    return made.status();
+    if (current_ == nullptr || now >= current_->expiry) return made.status();
+    renewal_ = now + kNextTry;
+    return current_;
   }
   const absl::Duration lifetime = made->expiry - clock_.now();
   renewal_ = made->expiry - std::clamp(lifetime / 10, absl::ZeroDuration(), kLongestLead);

@@ -1,5 +1,6 @@
 #include "operator/reconcile/decide.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -43,9 +44,10 @@ void report_failing(const Observation& observation, StatusUpdate& update) {
     update.requeue_after(kFailingPatience - failing.lasting);
     return;
   }
-  if (!update.holds(kReconcileFailing)) {
-    update.add_urgent_event(kReconcileFailing, absl::StrCat("the operator tries again: it ", failing.why));
-  }
+  // After an outage the next decision is likely to be carried out. The text stays that of the first failure: texts may
+  // differ each time, and a status that is written causes the next decision.
+  if (failing.is_outage || update.holds(kReconcileFailing)) return;
+  update.add_urgent_event(kReconcileFailing, absl::StrCat("the operator tries again: it ", failing.why));
   update.set_condition(kReconcileFailing, true, "StepFails", failing.why);
 }
 
@@ -72,13 +74,20 @@ StatusUpdate begin_update(const Observation& observation, const Workers& workers
   return update;
 }
 
-// Tells people that the API server refuses summers, and when it admits them again: a summer of this attempt then
-// exists.
+// Tells people that the API server refuses summers, until it admits one or the job wants no more.
 void report_refused_summers(const Observation& observation, StatusUpdate& update) {
-  if (const auto& refused = observation.summers_refused; refused.has_value()) {
+  const auto& scaling = observation.scaling;
+  const bool wants_more =
+      wants_summers(observation.job) && (!scaling.has_value() || scaling->verdict.wanted > update.status.summers.had);
+  const std::vector<const PodView*> summers = summers_of_attempt(observation);
+  if (const auto& refused = observation.summers_refused; refused.has_value() && wants_more) {
     update.set_condition(kSummersRefused, true, refused->reason, refused->why);
     if (refused->pause > absl::ZeroDuration()) update.requeue_after(refused->pause);
-  } else if (update.holds(kSummersRefused) && !summers_of_attempt(observation).empty()) {
+  } else if (!update.holds(kSummersRefused)) {
+    return;
+  } else if (!wants_more) {
+    update.set_condition(kSummersRefused, false, "NoMoreWanted", "");
+  } else if (std::any_of(summers.begin(), summers.end(), [](const PodView* pod) { return pod->alive(); })) {
     update.set_condition(kSummersRefused, false, "SummersAdmitted", "");
   }
 }

@@ -1,9 +1,16 @@
 #include "operator/reconcile/draft.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace gleaner::reconcile {
 namespace {
+
+bool is_suspended(const api::TrainingJobStatus& status) {
+  const api::Condition* suspended = api::find_condition(status.conditions, "Suspended");
+  return suspended != nullptr && suspended->status;
+}
 
 bool has_ended(const api::TrainingJobStatus& status) { return status.phase == "Succeeded" || status.phase == "Failed"; }
 
@@ -13,7 +20,7 @@ bool must_be_written_first(const api::TrainingJob& job, const Draft& draft, cons
   const bool is_new_attempt = status.attempt != job.status.attempt;
   const bool any_succeeded = status.succeeded_indexes != job.status.succeeded_indexes;
   return is_new_attempt || !draft.create_summers.pods.empty() || any_succeeded ||
-         has_ended(status) != has_ended(job.status);
+         has_ended(status) != has_ended(job.status) || is_suspended(status) != is_suspended(job.status);
 }
 
 // StepList holds the steps of a decision in order.
@@ -60,13 +67,12 @@ void add_pods_and_session(const api::TrainingJob& job, Draft draft, StepList& st
   steps.add(std::move(draft.tell), {open});
 }
 
-// Adds the steps that record Events. Those of the status are recorded once the status is written, at `written`;
-// otherwise the next decision, which makes the same change, would record them again.
-void add_events(const std::vector<EventNote>& events, std::vector<size_t> written, StepList& steps) {
-  RecordEvents urgent, others;
-  for (const EventNote& event : events) (event.urgent ? urgent : others).events.push_back(event);
-  if (!urgent.events.empty()) steps.add(std::move(urgent));
-  if (!others.events.empty()) steps.add(std::move(others), std::move(written));
+// Adds the step that records the urgent Events, or the others.
+void add_events(const std::vector<EventNote>& events, bool urgent, std::vector<size_t> needs, StepList& steps) {
+  RecordEvents record;
+  std::copy_if(events.begin(), events.end(), std::back_inserter(record.events),
+               [urgent](const EventNote& event) { return event.urgent == urgent; });
+  if (!record.events.empty()) steps.add(std::move(record), std::move(needs));
 }
 
 }  // namespace
@@ -80,6 +86,7 @@ Decision finish(const api::TrainingJob& job, Draft draft, StatusUpdate update) {
   std::vector<PodRemoval> remove = std::move(draft.remove);
   const bool remove_job = draft.remove_job;
   StepList steps;
+  add_events(update.events(), true, {}, steps);
   if (!draft.confirm_missing.empty()) steps.add_barrier(ConfirmMissing{std::move(draft.confirm_missing)});
   if (status_first) steps.add_barrier(WriteStatus{status});
   if (draft.end_session.has_value()) steps.add(EndSession{*std::move(draft.end_session)});
@@ -87,7 +94,8 @@ Decision finish(const api::TrainingJob& job, Draft draft, StatusUpdate update) {
   if (!remove.empty()) steps.add(RemovePods{std::move(remove)});
   std::vector<size_t> written;
   if (!status_first) written.push_back(steps.add(WriteStatus{std::move(status), is_optional}));
-  add_events(update.events(), std::move(written), steps);
+  // Without the status the next decision makes the same change, and would record the same Events again.
+  add_events(update.events(), false, std::move(written), steps);
   if (remove_job) steps.add(RemoveJob{});
   return {steps.take(), update.requeue()};
 }

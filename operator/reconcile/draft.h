@@ -30,7 +30,8 @@ struct Draft {
 // of `update`.
 //
 // Pods that seem to be gone are checked first. Facts that the objects can't show again are then written before all
-// other actions: a new attempt number, a new number of a summer, the success of a worker, and the job's end. Nothing
+// other actions: a new attempt number, a new number of a summer, the success of a worker, the suspension (pods that it
+// removes may end with 0), and the job's end. Nothing
 // else is carried out if one of these fails. Each other step needs only the steps that make what it uses (Step::needs),
 // so that a refused write of one kind does not keep the job from everything else.
 Decision finish(const api::TrainingJob& job, Draft draft, StatusUpdate update);

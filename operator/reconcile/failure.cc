@@ -39,14 +39,17 @@ bool on_lost_node(const Observation& observation, const PodView& pod) {
 // to meet the same refusal, so it counts.
 Failure judge_refusal(const Observation& observation, const PodView& pod) {
   const PodView::Ending& ending = pod.ending;
-  const std::string reason = ending.refused_by.empty() ? "PodLost" : ending.refused_by;
+  // The kubelet's own word may be none for a condition's reason: "OutOfnvidia.com/gpu".
+  const char* reason = "KubeletRefused";
+  if (ending.refused_by.empty()) reason = "PodLost";
+  if (ending.refused_by == "Evicted") reason = "Evicted";
   std::string message = absl::StrCat(described(pod), " failed without an exit code");
   if (!ending.refused_by.empty()) {
-    message = absl::StrCat(described(pod), " was ended by the kubelet: ", reason);
+    message = absl::StrCat(described(pod), " was ended by the kubelet: ", ending.refused_by);
     if (!ending.refusal.empty()) absl::StrAppend(&message, ", ", ending.refusal);
   }
   if (on_lost_node(observation, pod)) return interrupted("NodeLost", absl::StrCat(message, "; the node is lost"));
-  return {Failure::Kind::kOwn, reason, std::move(message)};
+  return {Failure::Kind::kOwn, reason, std::move(message), {}, !ending.exit.has_value()};
 }
 
 // Returns the failure of one pod according to the API server; nullopt: it has none.

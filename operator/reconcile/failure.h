@@ -26,6 +26,7 @@ struct Failure {
   std::string reason;   // CamelCase
   std::string message;  // names the pod and what happened to it
   std::vector<std::string> confirm_missing;
+  bool never_ran = false;  // no container of the pod has run: its node may need a while
 };
 
 // Returns the current attempt's pods of this role by index, with null where there is no pod.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "operator/reconcile/pauses.h"
 
 namespace gleaner::reconcile {
 namespace {
@@ -52,7 +53,8 @@ bool GangStart::may_start(StartDecision& start) const {
     update.requeue_after(absl::Seconds(2));
   }
   std::optional<absl::Time>& due = update.status.next_start_time;
-  if (due.has_value() && observation_.now < *due) {
+  // A time that an operator with a wrong clock wrote must not delay the attempt for ever.
+  if (due.has_value() && observation_.now < *due && *due - observation_.now <= kLongestPause) {
     may = false;
     update.requeue_after(*due - observation_.now);
   }

@@ -132,7 +132,8 @@ EndDecision JobEnd::restart(StatusUpdate update, const Failure& failure) const {
   }
   update.stop_running(failure.reason, failure.message);
   update.set_condition("Restarting", true, failure.reason, failure.message);
-  EndDecision end = begin_next_attempt(std::move(update), failure.message, &kRestartPauses);
+  EndDecision end =
+      begin_next_attempt(std::move(update), failure.message, failure.never_ran ? &kReleasePauses : &kRestartPauses);
   const absl::Duration pause = *end.update.status.next_start_time - observation_.now;
   end.update.add_event(
       true, "Restarting",

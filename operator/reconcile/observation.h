@@ -48,6 +48,7 @@ inline constexpr absl::Duration kFailingPatience = absl::Seconds(30);
 struct Failing {
   absl::Duration lasting;  // since the first failure
   std::string why;         // of the last failure
+  bool is_outage = false;  // the API server could not be reached, as the last failure says
 };
 
 // The API server has refused the summers that the operator last tried to create.

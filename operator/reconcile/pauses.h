@@ -20,12 +20,16 @@ struct Pauses {
 
 // Between attempts of a job.
 inline constexpr Pauses kRestartPauses{absl::Seconds(1), absl::Minutes(5)};
-// After a gang that did not start in time, so that other jobs can take the machines that it released.
+// After a gang that did not start in time, so that other jobs can take the machines that it released, and after pods
+// that a kubelet refused before they ran.
 inline constexpr Pauses kReleasePauses{absl::Seconds(30), absl::Minutes(5)};
 // After objects that the API server refused.
 inline constexpr Pauses kRefusalPauses{absl::Seconds(1), absl::Minutes(1)};
 // After summers that the API server refused: the job runs without them.
 inline constexpr Pauses kSummerPauses{absl::Seconds(10), absl::Minutes(5)};
+
+// No pause is longer, jitter and whole seconds included.
+inline constexpr absl::Duration kLongestPause = absl::Minutes(7);
 
 // An attempt whose workers all ran for this time ends a series of tries.
 inline constexpr absl::Duration kGoodRun = absl::Minutes(10);

@@ -27,6 +27,7 @@ class FailingJobs {
   struct Failure {
     absl::Duration since;  // on the monotonic clock
     std::string why;
+    bool is_outage = false;
   };
 
   const Env env_;

@@ -6,6 +6,11 @@
 #include "operator/reconcile/workers.h"
 
 namespace gleaner::operation {
+namespace {
+
+constexpr absl::Duration kSoon = absl::Seconds(1);
+
+}  // namespace
 
 JobReconciler::JobReconciler(Parts parts)
     : parts_(std::move(parts)),
@@ -29,6 +34,7 @@ kube::Result JobReconciler::reconcile(const std::string& key) {
   const std::optional<reconcile::Failing> failing = failing_.find(key);
   parts_.metrics.set_failing(key, failing.has_value() ? failing->lasting : absl::ZeroDuration());
   if (!outcome.failure.ok() && !is_gone) return kube::Retry{outcome.failure};
+  if (observation.failing.has_value()) return kube::RequeueAfter{kSoon};  // the condition ReconcileFailing may end
   if (outcome.requeue_after.has_value()) return kube::RequeueAfter{*outcome.requeue_after};
   return kube::Done{};
 }

@@ -55,13 +55,11 @@ absl::Status check_pod_owner(kube::Client& client, const api::TrainingJob& job, 
 
 absl::Status ensure_worker_service(kube::Client& client, const api::TrainingJob& job) {
   const json service = reconcile::worker_service(job);
-  kube::ApplyOptions options = apply_options();
-  options.force = false;  // the Service may belong to others
-  const absl::Status applied = client.apply(kube::services(), service, options).status();
-  if (!absl::IsAborted(applied) && !absl::IsInvalidArgument(applied)) return applied;
-  const auto present = client.get(kube::services(), job.meta.ns, job.meta.name);
-  if (!present.ok()) return applied;
-  GLN_RETURN_IF_ERROR(check_owner(*present, job));
+  const absl::Status created = client.create(kube::services(), service).status();
+  if (!absl::IsAlreadyExists(created)) return created;
+  // An apply to a Service of others may meet no conflict, and would take it over.
+  GLN_ASSIGN_OR_RETURN(const kube::Object present, client.get(kube::services(), job.meta.ns, job.meta.name));
+  GLN_RETURN_IF_ERROR(check_owner(present, job));
   return client.apply(kube::services(), service, apply_options()).status();
 }
 

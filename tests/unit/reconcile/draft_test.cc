@@ -72,6 +72,17 @@ TEST(Steps, NewAttemptIsWrittenFirst) {
   EXPECT_EQ(count<WriteStatus>(decision), 1U);
 }
 
+TEST(Steps, SuspensionIsWrittenBeforePodsAreRemoved) {
+  const api::TrainingJob job = digits();
+  StatusUpdate update = update_of(job);
+  update.set_condition("Suspended", true, "Suspended", "");
+  Draft draft;
+  draft.remove = {{"digits-worker-0", "uid"}};
+  const Decision decision = finish(job, draft, update);
+  EXPECT_TRUE(std::holds_alternative<WriteStatus>(decision.steps()[0].action));
+  EXPECT_TRUE(all_others_need(decision, 0)) << "pods that are told to end may end with 0, as if they had succeeded";
+}
+
 TEST(Steps, SuccessOfWorkerIsWrittenFirst) {
   const api::TrainingJob job = digits();
   StatusUpdate update = update_of(job);

@@ -160,6 +160,18 @@ TEST(Elastic, RefusedSummersPauseAndAreShown) {
   EXPECT_FALSE(world.holds("SummersRefused"));
 }
 
+TEST(Elastic, RefusedSummersThatNobodyWantsAreForgotten) {
+  World world = running();
+  world.summers_refused = {"QuotaExceeded", "exceeded quota: team", absl::ZeroDuration()};
+  world.scaling = addition(world, "s2");
+  world.scaling->verdict.add.reset();
+  world.look();
+  ASSERT_TRUE(world.holds("SummersRefused"));
+  world.scaling->verdict.wanted = 2;
+  world.look();
+  EXPECT_FALSE(world.holds("SummersRefused"));
+}
+
 TEST(Elastic, OutdatedRequestIsIgnored) {
   World world = running();
   world.scaling = addition(world, "s2");
