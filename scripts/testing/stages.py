@@ -194,7 +194,7 @@ STAGES = [
     Stage("chaos", "training through faults, on this machine and in virtual machines", "5 min", "vm", chaos),
     Stage("rdma", "conformance, faults and a job over RDMA, in a virtual machine", "4 min", "vm", rdma),
     Stage("bench", "ratios of speed, beside a record of this processor or the parent commit", "2 min", "test", bench),
-    Stage("e2e", "container images, and pytest over tests/e2e in a Kubernetes cluster", "13 min", "test", e2e),
+    Stage("e2e", "container images, and pytest over tests/e2e in a Kubernetes cluster", "25 min", "test", e2e),
     Stage("asan", "every ctest with ASan and UBSan, each fuzzer for 20 seconds", "9 min", "test", asan),
     Stage("tsan", "the ctests labelled threads with TSan", "5 min", "test", tsan),
     Stage("tidy", "clang-tidy of the sources that changed since they were clean", "4 min", "test", tidy),
