@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, Optional
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from wire.lab import ROOT, Lab
 
 BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release")).resolve()
