@@ -51,8 +51,7 @@ void Metrics::show(const api::NodeProfileStatus& status, const spare::Estimate& 
   spare_bits_per_second_.Set(status.spare.bits_per_second);
   summers_cpus_.Set(estimate.summers_cpus);
   summers_bits_per_second_.Set(estimate.summers_bits_per_second);
-  const api::Condition* known = api::find_condition(status.conditions, "SpeedKnown");
-  speed_known_.Set(known != nullptr && known->status ? 1 : 0);
+  speed_known_.Set(api::holds(status.conditions, "SpeedKnown") ? 1 : 0);
   gpus_.Set(static_cast<double>(status.gpus.size()));
 }
 

@@ -138,6 +138,11 @@ const Condition* find_condition(const std::vector<Condition>& conditions, absl::
   return nullptr;
 }
 
+bool holds(const std::vector<Condition>& conditions, absl::string_view type) {
+  const Condition* condition = find_condition(conditions, type);
+  return condition != nullptr && condition->status;
+}
+
 absl::Status check_label_key(absl::string_view key) {
   const size_t slash = key.find('/');
   const bool has_prefix = slash != absl::string_view::npos;

@@ -69,6 +69,8 @@ void read_condition(const Fields& fields, Condition& condition);  // for use wit
 // Sets the condition of this type and returns whether it has changed. The transition time changes only with the status.
 bool set_condition(std::vector<Condition>& conditions, Condition condition, absl::Time now);
 const Condition* find_condition(const std::vector<Condition>& conditions, absl::string_view type);
+// Returns whether the condition of this type is True. A condition that is absent is not.
+bool holds(const std::vector<Condition>& conditions, absl::string_view type);
 
 // RFC 3339, in whole seconds, as Kubernetes writes times.
 std::string format_time(absl::Time time);

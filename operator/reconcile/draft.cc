@@ -7,10 +7,7 @@
 namespace gleaner::reconcile {
 namespace {
 
-bool is_suspended(const api::TrainingJobStatus& status) {
-  const api::Condition* suspended = api::find_condition(status.conditions, "Suspended");
-  return suspended != nullptr && suspended->status;
-}
+bool is_suspended(const api::TrainingJobStatus& status) { return api::holds(status.conditions, "Suspended"); }
 
 bool has_ended(const api::TrainingJobStatus& status) { return status.phase == "Succeeded" || status.phase == "Failed"; }
 

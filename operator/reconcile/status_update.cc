@@ -3,20 +3,11 @@
 #include <utility>
 
 namespace gleaner::reconcile {
-namespace {
-
-bool is_true(const std::vector<api::Condition>& conditions, const char* type) {
-  const api::Condition* condition = api::find_condition(conditions, type);
-  return condition != nullptr && condition->status;
-}
-
-}  // namespace
-
 std::string phase_of(const std::vector<api::Condition>& conditions) {
   for (const char* phase : {"Succeeded", "Failed", "Suspended", "Restarting", "Running"}) {
-    if (is_true(conditions, phase)) return phase;
+    if (api::holds(conditions, phase)) return phase;
   }
-  return is_true(conditions, "Created") ? "Starting" : "Pending";
+  return api::holds(conditions, "Created") ? "Starting" : "Pending";
 }
 
 StatusUpdate::StatusUpdate(const api::TrainingJob& job, absl::Time now)
@@ -26,7 +17,7 @@ const api::Condition* StatusUpdate::condition(const char* type) const {
   return api::find_condition(status.conditions, type);
 }
 
-bool StatusUpdate::holds(const char* type) const { return is_true(status.conditions, type); }
+bool StatusUpdate::holds(const char* type) const { return api::holds(status.conditions, type); }
 
 void StatusUpdate::set_condition(const char* type, bool value, std::string reason, std::string message) {
   api::set_condition(status.conditions, {type, value, std::move(reason), std::move(message), now_, generation_}, now_);

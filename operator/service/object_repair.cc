@@ -28,9 +28,9 @@ bool has_all(const json& object, const json& wanted) {
 
 // Returns whether the job has pods that need its Service. The job's reconciler creates the Service before the pods.
 bool needs_service(const api::TrainingJob& job) {
-  const api::Condition* created = api::find_condition(job.status.conditions, "Created");
-  return !job.meta.deletion_time.has_value() && job.workers.replicas > 1 && created != nullptr && created->status &&
-         job.status.phase != "Succeeded" && job.status.phase != "Failed";
+  return !job.meta.deletion_time.has_value() && job.workers.replicas > 1 &&
+         api::holds(job.status.conditions, "Created") && job.status.phase != "Succeeded" &&
+         job.status.phase != "Failed";
 }
 
 }  // namespace
