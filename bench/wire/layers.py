@@ -2,18 +2,17 @@
 
     layers.py BYTES STEPS
 
-BYTES: of a layer's gradient. Writes one line of JSON as starts.py does."""
+BYTES: of a layer's gradient. Writes the times of its steps (step_times.py)."""
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 
 import gleaner.torch as gln
 import torch
+from step_times import WARMUP, StepTimes
 
-LAYERS, WARMUP = 16, 2
+LAYERS = 16
 
 
 def main() -> None:
@@ -26,16 +25,15 @@ def main() -> None:
         torch.optim.SGD(model.parameters(), lr=1e-3), named_parameters=model.named_parameters()
     )
     inputs = torch.ones(4, width)
-    begins, ends = [], []
+    times = StepTimes()
     for _ in range(WARMUP + steps):
-        begins.append(time.monotonic())
-        optimizer.zero_grad()
-        model(inputs).sum().backward()
-        optimizer.step()
-        ends.append(time.monotonic())
+        with times.step():
+            optimizer.zero_grad()
+            model(inputs).sum().backward()
+            optimizer.step()
     rank = gln.rank()
     gln.shutdown()
-    print(json.dumps({"worker": rank, "step_begins": begins[WARMUP:], "step_ends": ends[WARMUP:]}))
+    times.write(rank)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,28 @@
+"""The times of a worker's steps, as Steps.of_ranks reads them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+WARMUP = 2  # steps before the measured ones
+
+
+class StepTimes:
+    """Begin and end of each step, in seconds of this machine's monotonic clock."""
+
+    def __init__(self) -> None:
+        self.begins: list[float] = []
+        self.ends: list[float] = []
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        self.begins.append(time.monotonic())
+        yield
+        self.ends.append(time.monotonic())
+
+    def write(self, rank: int) -> None:
+        """Writes one line of JSON with `worker`, and `step_begins` and `step_ends` of the measured steps."""
+        print(json.dumps({"worker": rank, "step_begins": self.begins[WARMUP:], "step_ends": self.ends[WARMUP:]}))
