@@ -2,8 +2,8 @@
 // ConfigMap of each namespace with jobs, and the Service of each job with several workers. It also deletes the
 // ConfigMap of a namespace that has no jobs any more.
 //
-// It works by the caches alone, whatever the reconcilers of the jobs can do. A key is a namespace, or
-// "namespace/name" of a job. Thread safe.
+// ObjectRepair reads only the caches, so it also works for a job whose own reconciliations fail. A key is a namespace,
+// or "namespace/name" of a job. Thread safe.
 #pragma once
 
 #include <string>
