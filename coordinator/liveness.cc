@@ -6,12 +6,6 @@
 #include "common/base/faults.h"
 
 namespace gleaner::coordinator {
-namespace {
-
-constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
-
-}  // namespace
-
 void Liveness::on_tick(absl::Duration now) {
   const absl::Duration pause = now - last_tick_;
   last_tick_ = now;

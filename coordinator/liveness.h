@@ -15,6 +15,8 @@
 
 namespace gleaner::coordinator {
 
+inline constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
+
 class Liveness {
  public:
   // A member that counts as lost.

@@ -6,15 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/first_few.h"
 #include "common/base/status_macros.h"
+#include "coordinator/liveness.h"
 #include "coordinator/outcome.h"
 
 namespace gleaner::coordinator {
-namespace {
-
-constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
-
-}  // namespace
-
 Rounds::Rounds(const Options& options, absl::Duration now, Origin origin)
     : options_(options),
       waiting_(options, now),

@@ -13,9 +13,9 @@ namespace {
 
 constexpr uint64_t kTurnsPerProgress = 256;
 
-class Run {
+class PlanRun {
  public:
-  Run(const plan::Plan& plan, const topology::Topology& topology, const std::vector<uint32_t>& host_of,
+  PlanRun(const plan::Plan& plan, const topology::Topology& topology, const std::vector<uint32_t>& host_of,
       FlowNetwork network)
       : plan_(plan),
         network_(std::move(network)),
@@ -50,7 +50,7 @@ class Run {
   std::vector<Connections> connections_;  // by worker, then owner
 };
 
-uint64_t Run::count_messages() const {
+uint64_t PlanRun::count_messages() const {
   uint64_t messages = 0;
   for (const plan::Partition& partition : plan_.partitions) {
     messages += 2 * (plan_.workers - (partition.owner < plan_.workers ? 1 : 0));
@@ -58,7 +58,7 @@ uint64_t Run::count_messages() const {
   return messages;
 }
 
-void Run::connect(const std::vector<uint32_t>& host_of) {
+void PlanRun::connect(const std::vector<uint32_t>& host_of) {
   const std::vector<uint64_t> owned = plan::owned_bytes(plan_);
   connections_.resize(plan_.members.size() * plan_.workers);
   for (uint32_t worker = 0; worker < plan_.workers; ++worker) {
@@ -73,7 +73,7 @@ void Run::connect(const std::vector<uint32_t>& host_of) {
 }
 
 // The id of a message says which contribution or sum it is.
-absl::Status Run::send(uint32_t index, uint32_t worker, bool is_sum) {
+absl::Status PlanRun::send(uint32_t index, uint32_t worker, bool is_sum) {
   const plan::Partition& partition = plan_.partitions[index];
   const Connections& both = connections(worker, partition.owner);
   const uint64_t id = uint64_t{index} * 2 + is_sum;
@@ -83,7 +83,7 @@ absl::Status Run::send(uint32_t index, uint32_t worker, bool is_sum) {
   return absl::OkStatus();
 }
 
-absl::Status Run::on_contribution(uint32_t index) {
+absl::Status PlanRun::on_contribution(uint32_t index) {
   if (++contributions_[index] < plan_.workers) return absl::OkStatus();
   for (uint32_t worker = 0; worker < plan_.workers; ++worker) {
     if (worker != plan_.partitions[index].owner) GLN_RETURN_IF_ERROR(send(index, worker, true));
@@ -91,7 +91,7 @@ absl::Status Run::on_contribution(uint32_t index) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RunResult> Run::run(const Progress& progress) {
+absl::StatusOr<RunResult> PlanRun::run(const Progress& progress) {
   for (uint32_t index = 0; index < plan_.partitions.size(); ++index) {
     for (uint32_t worker = 0; worker < plan_.workers; ++worker) {
       const bool own = worker == plan_.partitions[index].owner;
@@ -124,7 +124,7 @@ absl::StatusOr<RunResult> run_plan(const plan::Plan& plan, const topology::Topol
     return absl::InvalidArgumentError("the plan has an empty place; give a plan whose members are all here");
   }
   GLN_ASSIGN_OR_RETURN(FlowNetwork network, FlowNetwork::make(topology, paths, conditions));
-  return Run(plan, topology, host_of, std::move(network)).run(progress);
+  return PlanRun(plan, topology, host_of, std::move(network)).run(progress);
 }
 
 }  // namespace gleaner::netsim

@@ -26,9 +26,9 @@ struct Transit {
   bool arrived = false;
 };
 
-class Run {
+class ScheduleRun {
  public:
-  Run(const Schedule& schedule, const Messages& messages, const topology::Topology& topology,
+  ScheduleRun(const Schedule& schedule, const Messages& messages, const topology::Topology& topology,
       const std::vector<uint32_t>& host_of, const Partitions& partitions, FlowNetwork network)
       : schedule_(schedule),
         messages_(messages),
@@ -77,13 +77,13 @@ class Run {
   uint64_t arrived_ = 0;
 };
 
-std::vector<uint64_t> Run::messages_of_steps() const {
+std::vector<uint64_t> ScheduleRun::messages_of_steps() const {
   std::vector<uint64_t> counts(schedule_.steps, 0);
   for (const Message& message : messages_.all()) counts[message.step] += partitions_.bytes.size();
   return counts;
 }
 
-absl::Status Run::begin(uint32_t rank) {
+absl::Status ScheduleRun::begin(uint32_t rank) {
   uint64_t& next = begun_[rank];
   double& in_flight = in_flight_bytes_[rank];
   while (next < partitions_.bytes.size()) {
@@ -95,7 +95,7 @@ absl::Status Run::begin(uint32_t rank) {
   return absl::OkStatus();
 }
 
-absl::Status Run::go_on(uint32_t rank, uint64_t partition) {
+absl::Status ScheduleRun::go_on(uint32_t rank, uint64_t partition) {
   const std::vector<Op>& program = schedule_.programs[rank];
   const double bytes_per_chunk = partitions_.bytes[partition] / schedule_.chunks_per_block();
   const uint64_t first = partition * messages_.all().size();
@@ -117,13 +117,13 @@ absl::Status Run::go_on(uint32_t rank, uint64_t partition) {
   return absl::OkStatus();
 }
 
-uint32_t Run::connection(uint32_t from, uint32_t to) {
+uint32_t ScheduleRun::connection(uint32_t from, uint32_t to) {
   const auto [found, is_new] = connections_.try_emplace(uint64_t{from} << 32 | to);
   if (is_new) found->second = network_.connect(host_of_[from], host_of_[to]);
   return found->second;
 }
 
-absl::Status Run::on_arrival(uint64_t index) {
+absl::Status ScheduleRun::on_arrival(uint64_t index) {
   const uint64_t partition = index / messages_.all().size();
   const Message& message = messages_.all()[index % messages_.all().size()];
   transits_[index].arrived = true;
@@ -134,7 +134,7 @@ absl::Status Run::on_arrival(uint64_t index) {
   return begin(message.to);
 }
 
-absl::Status Run::waits_for_ever() const {
+absl::Status ScheduleRun::waits_for_ever() const {
   for (size_t i = 0; i < next_op_.size(); ++i) {
     const auto rank = static_cast<uint32_t>(i % schedule_.ranks);
     if (next_op_[i] >= schedule_.programs[rank].size()) continue;
@@ -145,7 +145,7 @@ absl::Status Run::waits_for_ever() const {
   return absl::OkStatus();
 }
 
-RunResult Run::result() const {
+RunResult ScheduleRun::result() const {
   RunResult result = {.events = network_.events()};
   for (uint32_t step = 0; step < schedule_.steps; ++step) {
     const double end = std::max(result.seconds, step_end_[step]);
@@ -155,7 +155,7 @@ RunResult Run::result() const {
   return result;
 }
 
-absl::StatusOr<RunResult> Run::run(const Progress& progress) {
+absl::StatusOr<RunResult> ScheduleRun::run(const Progress& progress) {
   for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(begin(rank));
   std::vector<uint64_t> arrived;
   for (uint64_t turn = 1;; ++turn) {
@@ -182,7 +182,7 @@ absl::StatusOr<RunResult> run_schedule(const Schedule& schedule, const topology:
   GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
   GLN_RETURN_IF_ERROR(check_hosts("rank", host_of, schedule.ranks, topology));
   GLN_ASSIGN_OR_RETURN(FlowNetwork network, FlowNetwork::make(topology, paths, conditions));
-  return Run(schedule, messages, topology, host_of, partitions, std::move(network)).run(progress);
+  return ScheduleRun(schedule, messages, topology, host_of, partitions, std::move(network)).run(progress);
 }
 
 }  // namespace gleaner::netsim

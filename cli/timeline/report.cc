@@ -11,10 +11,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kSecond = 1e9;
-
-double seconds(Time time) { return static_cast<double>(time) / kSecond; }
-
 void note_members(const Timeline& timeline, TraceReport& report) {
   const plan::Plan& plan = timeline.plan();
   for (const RankTrace& rank : timeline.trace().ranks) {
@@ -31,7 +27,7 @@ void note_members(const Timeline& timeline, TraceReport& report) {
   }
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
     const std::optional<ClockFit>& clock = timeline.clocks()[member];
-    report.uncertainties.push_back(clock.has_value() ? clock->uncertainty / kSecond : -1);
+    report.uncertainties.push_back(clock.has_value() ? clock->uncertainty / kNanosecondsPerSecond : -1);
     const auto& ranks = timeline.trace().ranks;
     const bool recorded = std::any_of(ranks.begin(), ranks.end(), [member](const RankTrace& rank) {
       return rank.member == member && rank.missing.empty() && !rank.recording.events.empty();

@@ -12,10 +12,6 @@
 namespace gleaner::cli {
 namespace {
 
-constexpr double kSecond = 1e9;
-
-double seconds(Time time) { return static_cast<double>(time) / kSecond; }
-
 struct Collected {
   ScheduleReport report;
   std::vector<Time> queue, wire, sum;

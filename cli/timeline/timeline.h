@@ -20,6 +20,9 @@ namespace gleaner::cli {
 using Time = int64_t;
 inline constexpr Time kNever = std::numeric_limits<Time>::min();  // there is no such event in the trace
 
+inline constexpr double kNanosecondsPerSecond = 1e9;
+inline double seconds(Time time) { return static_cast<double>(time) / kNanosecondsPerSecond; }
+
 // The events of one worker's contribution to a partition, and of its result (trace::Kind).
 struct ContributionTimes {
   Time pushed = kNever;       // the last push, if the owner deferred earlier ones

@@ -16,7 +16,7 @@ struct Value {
 };
 
 // A command, or the program itself.
-struct Command {
+struct CompletedCommand {
   std::string path;  // " bench sum", for example; empty: the program
   std::string name, help;
   std::vector<std::string> words;  // its flags and commands
@@ -25,8 +25,8 @@ struct Command {
   bool runs_command = false;  // the words after -- are another command line
 };
 
-void add_commands(const CommandOutline& outline, const std::string& path, std::vector<Command>& commands) {
-  Command command{path, outline.name, outline.help, {}, {}, false, false};
+void add_commands(const CommandOutline& outline, const std::string& path, std::vector<CompletedCommand>& commands) {
+  CompletedCommand command{path, outline.name, outline.help, {}, {}, false, false};
   for (const CommandOutline& inner : outline.commands) command.words.push_back(inner.name);
   for (const FlagOutline& flag : outline.flags) {
     if (flag.is_old_name) continue;
@@ -42,10 +42,10 @@ void add_commands(const CommandOutline& outline, const std::string& path, std::v
   }
 }
 
-std::string bash(const std::vector<Command>& commands, const std::string& jobs) {
+std::string bash(const std::vector<CompletedCommand>& commands, const std::string& jobs) {
   const std::string& program = commands.front().name;
   std::string paths, values, words;
-  for (const Command& command : commands) {
+  for (const CompletedCommand& command : commands) {
     if (!command.path.empty()) absl::StrAppend(&paths, "      '", command.path, "') path='", command.path, "' ;;\n");
     for (const Value& value : command.values) {
       std::vector<std::string> patterns;
@@ -91,11 +91,11 @@ std::string in_quotes(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "\\'"}}), "'");
 }
 
-std::string fish(const std::vector<Command>& commands, const std::string& jobs) {
+std::string fish(const std::vector<CompletedCommand>& commands, const std::string& jobs) {
   const std::string& program = commands.front().name;
   const bool has_commands = commands.size() > 1;
   std::string text;
-  for (const Command& command : commands) {
+  for (const CompletedCommand& command : commands) {
     const bool is_program = command.path.empty();
     std::string here = absl::StrCat("complete -c ", program);
     if (has_commands && is_program) here += " -n __fish_use_subcommand";
@@ -120,7 +120,7 @@ std::string fish(const std::vector<Command>& commands, const std::string& jobs) 
 }  // namespace
 
 std::string completion_script(const CommandOutline& program, absl::string_view shell, absl::string_view jobs) {
-  std::vector<Command> commands;
+  std::vector<CompletedCommand> commands;
   add_commands(program, "", commands);
   if (shell == "fish") return fish(commands, std::string(jobs));
   const std::string head =

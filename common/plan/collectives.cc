@@ -8,10 +8,6 @@
 namespace gleaner::plan {
 namespace {
 
-double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
-
-double slowest_worker(const Fleet& fleet) { return *std::ranges::min_element(fleet.worker_bits_per_second); }
-
 double scatter_and_gather_seconds(const Fleet& fleet, double summers_bits_per_second, double reduced_bytes,
                                   double gathered_bytes) {
   const double n = fleet.n();

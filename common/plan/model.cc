@@ -14,10 +14,6 @@ namespace {
 // members hardly grow; otherwise the member would own a whole partition.
 constexpr double kLeastShare = 1e-9;
 
-double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
-
-double slowest_worker(const Fleet& fleet) { return *std::ranges::min_element(fleet.worker_bits_per_second); }
-
 // Returns the bits of the busier direction of a worker per bit of gradient, if the worker owns the fraction 1 / n.
 // A worker with less sends more than it receives, one with more receives more.
 double traffic_at_equal_parts(double n, double r) { return r + (n - 1 - r) / n; }
@@ -138,6 +134,10 @@ std::vector<double> room(const Fleet& fleet) {
 }
 
 }  // namespace
+
+double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+double slowest_worker(const Fleet& fleet) { return *std::ranges::min_element(fleet.worker_bits_per_second); }
 
 absl::Status validate(const Fleet& fleet) {
   const size_t workers = fleet.worker_bits_per_second.size();

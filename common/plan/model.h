@@ -38,6 +38,11 @@ struct Fleet {
   }
 };
 
+double sum(const std::vector<double>& values);
+
+// Returns the least bandwidth of a worker, in bits per second.
+double slowest_worker(const Fleet& fleet);
+
 // Returns OK if the fleet is within the limits above. All functions below require that.
 absl::Status validate(const Fleet& fleet);
 

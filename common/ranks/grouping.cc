@@ -12,7 +12,7 @@
 namespace gleaner::ranks {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kFar = std::numeric_limits<double>::infinity();
 
 class KMeans {
  public:
@@ -62,7 +62,7 @@ class KMeans {
   // k-means++ (Arthur and Vassilvitskii 2007): each next centre is a host, drawn in proportion to its squared distance
   // to the nearest centre.
   void choose_centres() {
-    std::vector<double> nearest(embedding_.hosts, kInfinity);
+    std::vector<double> nearest(embedding_.hosts, kFar);
     add_centre(random_.below(embedding_.hosts));
     for (uint32_t group = 1; group < groups_; ++group) {
       double sum = 0;
@@ -101,7 +101,7 @@ class KMeans {
   // one group to another costs what the cheapest move of a host between them adds to the sum of squares.
   template <typename Gives, typename Takes>
   void shift(Gives gives, Takes takes) {
-    std::vector<double> edge(size_t{groups_} * groups_, kInfinity);
+    std::vector<double> edge(size_t{groups_} * groups_, kFar);
     std::vector<uint32_t> moved(edge.size());
     for (uint32_t host = 0; host < embedding_.hosts; ++host) {
       const uint32_t from = group_of_[host];
@@ -114,7 +114,7 @@ class KMeans {
       }
     }
     // Bellman and Ford's algorithm. A chain visits a group once, so it has less than groups_ edges.
-    std::vector<double> cost(groups_, kInfinity);
+    std::vector<double> cost(groups_, kFar);
     std::vector<uint32_t> previous(groups_, groups_);
     for (uint32_t group = 0; group < groups_; ++group) {
       if (gives(group)) cost[group] = 0;

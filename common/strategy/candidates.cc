@@ -22,10 +22,10 @@
 namespace gleaner::strategy {
 namespace {
 
-constexpr uint64_t kProbeBytes = uint64_t{1} << 30;  // large, so that rounding to whole bytes does not count
+constexpr uint64_t kScheduleProbeBytes = uint64_t{1} << 30;  // large, so that rounding to whole bytes does not count
 
 // The network, and the hosts of the workers, for the models of all candidates.
-struct Network {
+struct WorkerNetwork {
   const topology::Topology& topology;
   const topology::Paths paths;
   std::vector<uint32_t> host_of;  // by rank
@@ -34,7 +34,7 @@ struct Network {
 
 // Returns the seconds per byte of the vector that the busiest channel needs for all messages of the schedule.
 double busiest_channel(const collective::Schedule& schedule, std::span<const collective::StepPattern> patterns,
-                       const Network& network) {
+                       const WorkerNetwork& network) {
   std::vector<double> load(network.topology.channel_count());  // in vectors
   std::vector<uint32_t> path;
   for (const collective::StepPattern& pattern : patterns) {
@@ -76,25 +76,25 @@ double largest_message(const collective::Schedule& schedule, uint32_t partial_wi
   return static_cast<double>(largest) / schedule.chunks_per_block();
 }
 
-absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const Network& network, const Widths& widths) {
+absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const WorkerNetwork& network, const Widths& widths) {
   GLN_ASSIGN_OR_RETURN(const auto patterns, collective::step_patterns(schedule, widths.partial_sum));
   const auto cost_of = [&](uint64_t bytes) {
     return collective::cost(schedule, patterns, network.topology, network.paths, network.host_of, bytes);
   };
   GLN_ASSIGN_OR_RETURN(const auto empty, cost_of(0));
-  GLN_ASSIGN_OR_RETURN(const auto large, cost_of(kProbeBytes));
+  GLN_ASSIGN_OR_RETURN(const auto large, cost_of(kScheduleProbeBytes));
   // An all-gather moves contributions, and an all-reduce sums.
   const bool gathers = schedule.postcondition == collective::Postcondition::kAllGather;
   const double width = gathers ? widths.contribution : 1;
   return Model{.latency_seconds = empty.seconds,
-               .alone_seconds_per_byte = width * (large.seconds - empty.seconds) / static_cast<double>(kProbeBytes),
+               .alone_seconds_per_byte = width * (large.seconds - empty.seconds) / static_cast<double>(kScheduleProbeBytes),
                .stream_seconds_per_byte = width * busiest_channel(schedule, patterns, network),
                .message_bytes = width * largest_message(schedule, widths.partial_sum),
                .push_bytes = static_cast<double>(widths.contribution)};
 }
 
 // Returns the candidate of a schedule, on the hosts that its ranks say.
-absl::StatusOr<Candidate> candidate_of(plan::ScheduleParameters schedule, Network& network) {
+absl::StatusOr<Candidate> candidate_of(plan::ScheduleParameters schedule, WorkerNetwork& network) {
   std::iota(network.host_of.begin(), network.host_of.end(), 0);
   for (uint32_t worker = 0; worker < schedule.ranks.size(); ++worker) network.host_of[schedule.ranks[worker]] = worker;
   const auto workers = static_cast<uint32_t>(network.host_of.size());
@@ -105,7 +105,7 @@ absl::StatusOr<Candidate> candidate_of(plan::ScheduleParameters schedule, Networ
 }
 
 // Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
-absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& request, Network& network,
+absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& request, WorkerNetwork& network,
                                        std::span<const plan::ScheduleParameters> mapped) {
   plan::ScheduleParameters parameters{request.algorithm, request.stages, request.radix, {}};
   for (const auto& group : request.groups) parameters.group_sizes.push_back(static_cast<uint32_t>(group.size()));
@@ -118,14 +118,14 @@ absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& reques
   return candidate_of(std::move(parameters), network);
 }
 
-absl::StatusOr<Model> model_of_summers(const Network& network, uint32_t workers, uint32_t summers,
+absl::StatusOr<Model> model_of_summers(const WorkerNetwork& network, uint32_t workers, uint32_t summers,
                                        const Widths& widths) {
   GLN_ASSIGN_OR_RETURN(OwnerTimes times, OwnerTimes::make(network.topology, workers, summers, widths.contribution));
   Model model;
   if (workers > 1) {
     model.latency_seconds = 2 * farthest_latency(network.topology, network.paths, workers, workers + summers);
   }
-  const auto probe = static_cast<double>(kProbeBytes);
+  const auto probe = static_cast<double>(kScheduleProbeBytes);
   model.alone_seconds_per_byte = times.seconds(probe, probe, probe) / probe;
   model.stream_seconds_per_byte = times.stream_seconds_per_byte();
   model.message_bytes = model.push_bytes = widths.contribution;
@@ -133,7 +133,7 @@ absl::StatusOr<Model> model_of_summers(const Network& network, uint32_t workers,
   return model;
 }
 
-absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, uint32_t summers) {
+absl::StatusOr<Candidate> summers_of(const WorkerNetwork& network, uint32_t workers, uint32_t summers) {
   const Widths narrow = narrow_widths(network.local_ranks);
   GLN_ASSIGN_OR_RETURN(Model model, model_of_summers(network, workers, summers, {}));
   GLN_ASSIGN_OR_RETURN(Model narrow_model, model_of_summers(network, workers, summers, narrow));
@@ -150,7 +150,7 @@ constexpr StagesFor kStagesFor[] = {{double{1 << 30}, 8}, {double{64 << 10}, 4}}
 // The stages of BlueConnect: what they take on a network, by Eq. 7.
 class Stages {
  public:
-  explicit Stages(const Network& network) : network_(network), load_(network.topology.channel_count()) {}
+  explicit Stages(const WorkerNetwork& network) : network_(network), load_(network.topology.channel_count()) {}
 
   // Returns the factorizations of the number of workers with which BlueConnect is fastest for tensors of some size.
   std::vector<std::vector<uint32_t>> best() {
@@ -202,7 +202,7 @@ class Stages {
     return ring;
   }
 
-  const Network& network_;
+  const WorkerNetwork& network_;
   std::vector<double> load_;  // by channel
   std::vector<uint32_t> path_;
   std::map<std::pair<uint32_t, uint32_t>, Ring> rings_;  // by `below` and the factor
@@ -222,7 +222,7 @@ void add_grouped(const collective::Stage& racks, std::vector<collective::Schedul
 }
 
 // Returns the requests for schedules that may serve n ranks.
-std::vector<collective::ScheduleRequest> requests(Network& network) {
+std::vector<collective::ScheduleRequest> requests(WorkerNetwork& network) {
   const auto workers = static_cast<uint32_t>(network.host_of.size());
   const collective::Stage racks = racks_of(network.topology, workers);
   // Stages are compared with the ranks in the order of the racks, as rank maps put them.
@@ -281,14 +281,14 @@ double farthest_latency(const topology::Topology& topology, const topology::Path
 
 absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
                                        const plan::ScheduleParameters& schedule, uint32_t local_ranks) {
-  Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
+  WorkerNetwork network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
   return candidate_of(schedule, network);
 }
 
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
                                                   uint32_t summers, std::span<const plan::ScheduleParameters> mapped,
                                                   uint32_t local_ranks) {
-  Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
+  WorkerNetwork network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
   GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(network, workers, summers));
   std::vector<Candidate> all = {std::move(by_summers)};
   if (workers == 1) return all;

@@ -25,11 +25,11 @@ struct Load {
 };
 
 // Bytes of a tensor, or of the owners behind a link.
-struct Bytes {
+struct OwnerBytes {
   double all = 0;
   double first = 0;  // in the first partitions of their owners
 
-  void add(const Bytes& other) {
+  void add(const OwnerBytes& other) {
     all += other.all;
     first += other.first;
   }
@@ -69,13 +69,13 @@ absl::StatusOr<OwnerTimes> OwnerTimes::make(const topology::Topology& topology, 
 double OwnerTimes::seconds(double bytes, double partition_bytes, double least_bytes) const {
   if (!(bytes > 0)) return 0;
   const double partition = bytes / std::ceil(bytes / partition_bytes);  // partitions have equal sizes
-  std::vector<Bytes> behind(tree_.links.size());
-  Bytes tensor{bytes};
+  std::vector<OwnerBytes> behind(tree_.links.size());
+  OwnerBytes tensor{bytes};
   double left = bytes;
   for (const Owner& owner : owners_) {
     double owned = std::max(owner.share * bytes, least_bytes);
     if (left - owned < least_bytes) owned = left;
-    const Bytes own{owned, std::min(owned, partition)};
+    const OwnerBytes own{owned, std::min(owned, partition)};
     behind[owner.link].add(own);
     tensor.first += own.first;
     left -= owned;

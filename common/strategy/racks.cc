@@ -26,12 +26,12 @@ std::optional<std::vector<uint32_t>> rack_numbers(const topology::Topology& topo
 }
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kProbeBytes = 1 << 30;
+constexpr double kRackProbeBytes = 1 << 30;
 
 // Paths between hosts, and the links on them.
-class Network {
+class RackNetwork {
  public:
-  Network(const topology::Topology& topology, const topology::Paths& paths) : topology_(topology), paths_(paths) {}
+  RackNetwork(const topology::Topology& topology, const topology::Paths& paths) : topology_(topology), paths_(paths) {}
 
   // Returns the bandwidth of a host's own link, of the slower direction.
   double own_link(uint32_t host) const {
@@ -73,7 +73,7 @@ class Network {
   std::vector<uint32_t> path_;
 };
 
-uint32_t master_of(Network& network, const std::vector<uint32_t>& rack) {
+uint32_t master_of(RackNetwork& network, const std::vector<uint32_t>& rack) {
   return *std::ranges::max_element(rack, {}, [&](uint32_t host) { return network.own_link(host); });
 }
 
@@ -83,7 +83,7 @@ struct Latencies {
   double across = 0;
 };
 
-Latencies latencies_of(Network& network, const collective::Stage& racks) {
+Latencies latencies_of(RackNetwork& network, const collective::Stage& racks) {
   Latencies longest;
   for (const std::vector<uint32_t>& from : racks) {
     for (const std::vector<uint32_t>& to : racks) {
@@ -127,7 +127,7 @@ bool hierarchical_pays(double workers, double racks, double core, double pbox, d
 
 std::vector<Rack> describe_racks(const topology::Topology& topology, const topology::Paths& paths,
                                  const collective::Stage& racks) {
-  Network network(topology, paths);
+  RackNetwork network(topology, paths);
   std::vector<Rack> described;
   for (const std::vector<uint32_t>& hosts : racks) {
     const uint32_t master = master_of(network, hosts);
@@ -152,9 +152,9 @@ absl::StatusOr<RackTimes> compare_racks(const topology::Topology& topology, cons
   const std::vector<Rack> described = describe_racks(topology, paths, racks);
   uint32_t workers = 0;
   for (const Rack& rack : described) workers += rack.workers;
-  GLN_ASSIGN_OR_RETURN(const plan::UplinkBound flat, plan::bound_with_uplinks(topology, workers, 0, kProbeBytes));
+  GLN_ASSIGN_OR_RETURN(const plan::UplinkBound flat, plan::bound_with_uplinks(topology, workers, 0, kRackProbeBytes));
   RackTimes times;
-  times.flat_seconds_per_byte = flat.seconds / kProbeBytes;
+  times.flat_seconds_per_byte = flat.seconds / kRackProbeBytes;
   const double count = static_cast<double>(described.size());
   const double around = 2 * (workers - 1.0) / workers * 8;
   const double across = 2 * (count - 1) / count * 8;  // bits for each byte of the vector
@@ -170,7 +170,7 @@ absl::StatusOr<RackTimes> compare_racks(const topology::Topology& topology, cons
   }
   times.two_level_seconds_per_byte =
       std::max({times.two_level_seconds_per_byte, times.within_seconds_per_byte, times.across_seconds_per_byte});
-  Network network(topology, paths);
+  RackNetwork network(topology, paths);
   const Latencies longest = latencies_of(network, racks);
   times.flat_latency_seconds = 2 * longest.across;
   times.ring_latency_seconds = 2 * (workers - 1.0) * longest.across;

@@ -15,16 +15,16 @@ namespace gleaner::strategy {
 namespace {
 
 // The bytes of the tensors that a schedule sums.
-struct Bytes {
+struct ScheduleBytes {
   double narrow = 0;  // of narrow types
   double others = 0;
 };
 
-std::vector<Bytes> bytes_by_schedule(const plan::Plan& plan) {
-  std::vector<Bytes> bytes(plan.schedules.size());
+std::vector<ScheduleBytes> bytes_by_schedule(const plan::Plan& plan) {
+  std::vector<ScheduleBytes> bytes(plan.schedules.size());
   for (const plan::Tensor& tensor : plan.tensors) {
     if (!tensor.schedule.has_value()) continue;
-    Bytes& of_schedule = bytes[*tensor.schedule];
+    ScheduleBytes& of_schedule = bytes[*tensor.schedule];
     (is_narrow(tensor.type) ? of_schedule.narrow : of_schedule.others) += static_cast<double>(tensor.bytes());
   }
   return bytes;
@@ -40,8 +40,8 @@ absl::StatusOr<StreamBound> stream_bound(const plan::Plan& plan, const JobNetwor
   double all = 0;
   for (const plan::Tensor& tensor : plan.tensors) all += static_cast<double>(tensor.bytes());
   double left = all, schedules = 0;  // bytes that owners sum, and the seconds of all schedules
-  const std::vector<Bytes> bytes = bytes_by_schedule(plan);
-  if (std::ranges::none_of(bytes, [](const Bytes& each) { return each.narrow + each.others > 0; })) return by_owners;
+  const std::vector<ScheduleBytes> bytes = bytes_by_schedule(plan);
+  if (std::ranges::none_of(bytes, [](const ScheduleBytes& each) { return each.narrow + each.others > 0; })) return by_owners;
   GLN_ASSIGN_OR_RETURN(const topology::Topology network, network_of(plan, 0, known));
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (!(bytes[i].narrow + bytes[i].others > 0)) continue;

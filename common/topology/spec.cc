@@ -17,15 +17,15 @@ namespace {
 
 using Build = absl::StatusOr<Topology> (*)(const std::vector<uint32_t>& counts, const LinkSpeed& speed);
 
-struct Kind {
+struct RegularKind {
   absl::string_view name;
   std::vector<absl::string_view> counts;  // what the numbers after the colon count
   absl::string_view example;
   Build build;
 };
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {
+const std::vector<RegularKind>& kinds() {
+  static const std::vector<RegularKind> all = {
       {"star", {"hosts"}, "star:16", [](const auto& n, const LinkSpeed& speed) { return star(n[0], speed); }},
       {"fat-tree",
        {"ports"},
@@ -42,11 +42,11 @@ const std::vector<Kind>& kinds() {
 }
 
 // Returns the kind whose name stands before the colon; nullptr if there is none.
-const Kind* kind_of(absl::string_view spec) {
+const RegularKind* kind_of(absl::string_view spec) {
   const size_t colon = spec.find(':');
   if (colon == absl::string_view::npos) return nullptr;
   const auto found = std::find_if(kinds().begin(), kinds().end(),
-                                  [&](const Kind& kind) { return kind.name == spec.substr(0, colon); });
+                                  [&](const RegularKind& kind) { return kind.name == spec.substr(0, colon); });
   return found == kinds().end() ? nullptr : &*found;
 }
 
@@ -55,7 +55,7 @@ const Kind* kind_of(absl::string_view spec) {
 bool is_spec(absl::string_view text) { return kind_of(text) != nullptr; }
 
 absl::StatusOr<Topology> topology_of_spec(absl::string_view spec, const LinkSpeed& speed) {
-  const Kind* kind = kind_of(spec);
+  const RegularKind* kind = kind_of(spec);
   const auto wrong = [&](const auto&... parts) {
     return absl::InvalidArgumentError(absl::StrCat(quote(spec), ": ", parts...));
   };

@@ -70,12 +70,12 @@ void merge(LinkClass& all, const LinkClass& one) {
 }
 
 // The classes between two tiers.
-struct Kind {
+struct TierLinks {
   std::vector<LinkClass> classes;
   bool is_merged = false;
 };
 
-void add(Kind& kind, const LinkClass& one) {
+void add(TierLinks& kind, const LinkClass& one) {
   const auto found = std::find_if(kind.classes.begin(), kind.classes.end(), [&](const LinkClass& other) {
     return kind.is_merged ||
            (same(one.up, other.up) && same(one.down, other.down) && same(one.latency_seconds, other.latency_seconds));
@@ -90,7 +90,7 @@ void add(Kind& kind, const LinkClass& one) {
 
 std::vector<LinkClass> classes_of(const Topology& topology) {
   const std::vector<uint32_t> tier = tiers(topology);
-  std::map<std::pair<uint32_t, uint32_t>, Kind> kinds;  // by lower and upper tier
+  std::map<std::pair<uint32_t, uint32_t>, TierLinks> kinds;  // by lower and upper tier
   for (uint32_t i = 0; i < topology.links().size(); ++i) {
     const Link& link = topology.links()[i];
     uint32_t lower = tier[link.a], upper = tier[link.b];

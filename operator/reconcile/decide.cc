@@ -24,7 +24,6 @@
 namespace gleaner::reconcile {
 namespace {
 
-constexpr absl::Duration kSoon = absl::Seconds(1);
 constexpr char kReconcileFailing[] = "ReconcileFailing";
 constexpr char kSummersRefused[] = "SummersRefused";
 

@@ -14,7 +14,7 @@ constexpr absl::Duration kSettle = absl::Seconds(3);
 // The time to wait until the cluster shows what happened to a member that the coordinator lost.
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-std::string described(const PodView& pod) {
+std::string pod_on_node(const PodView& pod) {
   return absl::StrCat("pod ", pod.name, pod.node.empty() ? "" : " on node ", pod.node);
 }
 
@@ -24,7 +24,7 @@ Failure interrupted(const char* reason, std::string message) {
 
 std::string exit_text(const PodView& pod) {
   const PodView::Exit& exit = *pod.ending.exit;
-  std::string text = absl::StrCat(described(pod), ": container ", exit.container, " ended with ", exit.code);
+  std::string text = absl::StrCat(pod_on_node(pod), ": container ", exit.container, " ended with ", exit.code);
   if (!exit.reason.empty() && exit.reason != "Error") absl::StrAppend(&text, " (", exit.reason, ")");
   return text;
 }
@@ -43,9 +43,9 @@ Failure judge_refusal(const Observation& observation, const PodView& pod) {
   const char* reason = "KubeletRefused";
   if (ending.refused_by.empty()) reason = "PodLost";
   if (ending.refused_by == "Evicted") reason = "Evicted";
-  std::string message = absl::StrCat(described(pod), " failed without an exit code");
+  std::string message = absl::StrCat(pod_on_node(pod), " failed without an exit code");
   if (!ending.refused_by.empty()) {
-    message = absl::StrCat(described(pod), " was ended by the kubelet: ", ending.refused_by);
+    message = absl::StrCat(pod_on_node(pod), " was ended by the kubelet: ", ending.refused_by);
     if (!ending.refusal.empty()) absl::StrAppend(&message, ", ", ending.refusal);
   }
   if (on_lost_node(observation, pod)) return interrupted("NodeLost", absl::StrCat(message, "; the node is lost"));
@@ -56,9 +56,9 @@ Failure judge_refusal(const Observation& observation, const PodView& pod) {
 std::optional<Failure> judge(const Observation& observation, const PodView& pod) {
   if (pod.phase == PodView::Phase::kSucceeded) return std::nullopt;
   if (!pod.ending.evicted_by.empty()) {
-    return interrupted("Evicted", absl::StrCat(described(pod), " was ended by the cluster: ", pod.ending.evicted_by));
+    return interrupted("Evicted", absl::StrCat(pod_on_node(pod), " was ended by the cluster: ", pod.ending.evicted_by));
   }
-  if (pod.deletion.has_value()) return interrupted("PodDeleted", absl::StrCat(described(pod), " was deleted"));
+  if (pod.deletion.has_value()) return interrupted("PodDeleted", absl::StrCat(pod_on_node(pod), " was deleted"));
   if (pod.phase != PodView::Phase::kFailed) return std::nullopt;
   const std::optional<PodView::Exit>& exit = pod.ending.exit;
   if (!exit.has_value() || !pod.ending.refused_by.empty()) return judge_refusal(observation, pod);

@@ -13,6 +13,9 @@
 
 namespace gleaner::reconcile {
 
+// The delay of a decision that waits for objects or members to change.
+inline constexpr absl::Duration kSoon = absl::Seconds(1);
+
 class StatusUpdate {
  public:
   // Begins with the status of `job`. `now` is the time of conditions that change.

@@ -15,7 +15,6 @@ namespace {
 constexpr absl::Duration kSummerPatience = absl::Seconds(20);
 // If no summer pod exists within this time, an earlier operator has met a refusal of the API server.
 constexpr absl::Duration kRefusalPatience = absl::Seconds(5);
-constexpr absl::Duration kSoon = absl::Seconds(1);
 
 PlacementDecision settled(StatusUpdate update, bool is_settled) { return {std::move(update), {}, {}, is_settled}; }
 

@@ -10,9 +10,7 @@
 namespace gleaner::reconcile {
 namespace {
 
-constexpr absl::Duration kSoon = absl::Seconds(1);
-
-std::string described(const PodView& summer) {
+std::string summer_on_node(const PodView& summer) {
   return absl::StrCat("summer-", summer.index, summer.node.empty() ? "" : absl::StrCat(" on ", summer.node));
 }
 
@@ -37,7 +35,7 @@ ScalingDecision SummerScaling::decide(StatusUpdate update) const {
 // Reports a summer whose pod has ended to the session, and deletes its pod.
 void SummerScaling::report_ended_summer(const PodView& summer, ScalingDecision& decision) const {
   const bool cleanly = summer.phase == PodView::Phase::kSucceeded;
-  std::string how = absl::StrCat(described(summer), cleanly ? " has left" : " has failed");
+  std::string how = absl::StrCat(summer_on_node(summer), cleanly ? " has left" : " has failed");
   const PodView::Ending& ending = summer.ending;
   if (!cleanly && !ending.evicted_by.empty()) absl::StrAppend(&how, ": ended by the cluster, ", ending.evicted_by);
   if (!cleanly && !ending.refused_by.empty()) absl::StrAppend(&how, ": ended by the kubelet, ", ending.refused_by);
@@ -99,7 +97,7 @@ void SummerScaling::remove_summer(const PodView& summer, const autoscale::Remova
   const std::vector<uint32_t>& overdue = observation_.scaling->overdue;
   const bool late = std::find(overdue.begin(), overdue.end(), summer.index) != overdue.end();
   const std::string cause(autoscale::to_string(removal.code));
-  const std::string change = absl::StrCat(described(summer), " removed: ", cause, ", ", removal.why);
+  const std::string change = absl::StrCat(summer_on_node(summer), " removed: ", cause, ", ", removal.why);
   api::SummersStatus& status = decision.update.status.summers;
   if (status.last_change != change) {
     status.last_change = change;

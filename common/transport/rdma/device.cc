@@ -26,7 +26,7 @@ namespace {
 
 // The memory of a few connections, payloads included. A job would soon exceed a lower limit.
 constexpr size_t kTrialBytes = 16 << 20;
-constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;  // an int, since clang warns of the enum in the macro ibv_reg_mr()
+constexpr int kTrialAccess = IBV_ACCESS_LOCAL_WRITE;  // an int, since clang warns of the enum in the macro ibv_reg_mr()
 constexpr int kLeastObjects = 16;
 
 struct DeviceList {
@@ -131,7 +131,7 @@ absl::Status check_limits(ibv_context* device, const std::string& name) {
   const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(4096, kTrialBytes), &std::free);
   const ProtectionDomain domain(ibv_alloc_pd(device));
   if (domain == nullptr) return verbs_error(errno, absl::StrCat("can't make a protection domain of ", name));
-  const MemoryRegion region(ibv_reg_mr(domain.get(), memory.get(), kTrialBytes, kAccess));
+  const MemoryRegion region(ibv_reg_mr(domain.get(), memory.get(), kTrialBytes, kTrialAccess));
   if (region != nullptr) return absl::OkStatus();
   const int error = errno;
   rlimit limit{};
