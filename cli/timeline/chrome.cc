@@ -27,14 +27,17 @@ struct Slice {
   uint64_t arrow_id = 0;
 };
 
+// Returns whether both ends of a slice are known.
+bool is_whole(Time begin, Time end) { return begin != kNever && end != kNever; }
+
 // Collects the slices of one process by track.
 class Process {
  public:
   // Adds a slice, unless one of its ends is unknown. Since clocks are uncertain, the end may be before the begin; such
-  // a slice gets the length 0. An arrow `arrow_id` may begin or end there.
+  // a slice gets the length 0. The arrow `arrow_id` may begin or end there.
   void add(const std::string& track, Time begin, Time end, std::string name, ordered_json args, uint64_t arrow_id = 0,
            Arrow arrow = Arrow::kNone) {
-    if (begin == kNever || end == kNever) return;
+    if (!is_whole(begin, end)) return;
     tracks_[track].push_back({begin, std::max(begin, end), std::move(name), std::move(args), arrow, arrow_id});
   }
   std::map<std::string, std::vector<Slice>>& tracks() { return tracks_; }
@@ -160,17 +163,26 @@ class Merge {
       }
     }
   }
-  // `begun`: when the receiver began to add or copy the slice.
+  // `begun`: when the receiver began to add or copy the slice. Viewers drop an arrow that lacks an end or leads back in
+  // time, so only a slice that is whole at both workers has an arrow, and uncertain clocks do not let its receive begin
+  // before its send.
   void add_slice(const SliceKey& slice, const SliceTimes& times, Time begun, const std::string& name,
                  ordered_json about) {
     about["schedule_step"] = slice.schedule_step;
     about["chunk"] = slice.chunk;
     about["bytes"] = times.bytes;
+    const bool joined = is_whole(times.sent, times.arrived) && is_whole(begun, times.received);
+    if (joined) {
+      ++arrows_;
+      begun = std::max(begun, times.sent);
+    }
     processes_[timeline_.leader(slice.from)].add(absl::StrCat("4 send to ", member_name(plan(), slice.to)), times.sent,
-                                                 times.arrived, name, about, ++arrows_, Arrow::kBegins);
+                                                 times.arrived, name, about, arrows_,
+                                                 joined ? Arrow::kBegins : Arrow::kNone);
     about["operation"] = times.is_added ? "add" : "copy";
     processes_[timeline_.leader(slice.to)].add(absl::StrCat("5 receive from ", member_name(plan(), slice.from)), begun,
-                                               times.received, name, std::move(about), arrows_, Arrow::kEnds);
+                                               times.received, name, std::move(about), arrows_,
+                                               joined ? Arrow::kEnds : Arrow::kNone);
   }
   void add_partition(const TensorStep& tensor_step, const TensorStepTimes& times, uint32_t p) {
     if (times.schedule.has_value()) return add_scheduled_partition(tensor_step, times, p);

@@ -90,15 +90,32 @@ Timeline::Timeline(const JobTrace& trace)
     : trace_(trace),
       numbers_(trace),
       clocks_(fit_clocks(static_cast<uint32_t>(trace.plan.members.size()), crossings(trace))) {
+  const Time zero = first_event();
   for (uint32_t i = 0; i < trace_.ranks.size(); ++i) {
     const RankTrace& rank = trace_.ranks[i];
     const std::optional<ClockFit>& clock = clocks_[rank.member];
     if (!rank.missing.empty() || !clock.has_value()) continue;
     for (const Event& event : rank.recording.events) {
-      if (is_of_plan(plan(), event)) note(i, event, clock->common(event.nanoseconds));
+      if (is_of_plan(plan(), event)) note(i, event, clock->common(event.nanoseconds) - zero);
     }
-    note_extent(rank, *clock);
+    if (!rank.recording.events.empty()) {
+      note_extent(rank, clock->common(rank.recording.events.back().nanoseconds) - zero);
+    }
   }
+}
+
+// Returns when the first event of the trace was, in nanoseconds since the reference's origin. It is often before that
+// origin, which is the reference's first frame: a request comes before its frames, and other members may begin earlier.
+Time Timeline::first_event() const {
+  Time first = std::numeric_limits<Time>::max();
+  for (const RankTrace& rank : trace_.ranks) {
+    const std::optional<ClockFit>& clock = clocks_[rank.member];
+    if (!rank.missing.empty() || !clock.has_value()) continue;
+    for (const Event& event : rank.recording.events) {
+      if (is_of_plan(plan(), event)) first = std::min(first, clock->common(event.nanoseconds));
+    }
+  }
+  return first;
 }
 
 TensorStepTimes& Timeline::entry_of(const Event& event) {
@@ -173,11 +190,8 @@ void Timeline::note_slice(uint32_t worker, const Event& event, Time time, Partit
   (is_sender ? slice.sent : event.kind == Kind::kSliceArrived ? slice.arrived : slice.received) = time;
 }
 
-void Timeline::note_extent(const RankTrace& rank, const ClockFit& clock) {
-  const auto& events = rank.recording.events;
-  if (events.empty() || rank.recording.dropped == 0) return;
-  const Time end = clock.common(events.back().nanoseconds);
-  if (end >= whole_until_) return;
+void Timeline::note_extent(const RankTrace& rank, Time end) {
+  if (rank.recording.dropped == 0 || end >= whole_until_) return;
   whole_until_ = end;
   full_ = rank_name(plan(), rank);
 }

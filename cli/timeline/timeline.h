@@ -16,7 +16,7 @@
 
 namespace gleaner::cli {
 
-// Nanoseconds on the clock of the reference (clocks.h); zero is its first frame.
+// Nanoseconds on the clock of the reference (clocks.h); zero is the first event of the trace, on whichever member.
 using Time = int64_t;
 inline constexpr Time kNever = std::numeric_limits<Time>::min();  // there is no such event in the trace
 
@@ -104,11 +104,12 @@ class Timeline {
   const std::string& full() const { return full_; }
 
  private:
+  Time first_event() const;
   void note(uint32_t rank, const trace::Event& event, Time time);
   TensorStepTimes& entry_of(const trace::Event& event);
   void note_contribution(uint32_t member, const trace::Event& event, Time time, PartitionTimes& partition);
   static void note_slice(uint32_t worker, const trace::Event& event, Time time, PartitionTimes& partition);
-  void note_extent(const RankTrace& rank, const ClockFit& clock);
+  void note_extent(const RankTrace& rank, Time end);
 
   const JobTrace& trace_;
   const PushPullNumbers numbers_;

@@ -30,6 +30,15 @@ def processes(merged: dict) -> dict[int, str]:
     return {e["pid"]: e["args"]["name"] for e in merged["traceEvents"] if e["name"] == "process_name"}
 
 
+def check_viewable(merged: dict) -> None:
+    """Checks that times begin at 0, and that each arrow has both ends: viewers drop the others."""
+    assert 0 <= min(e["ts"] for e in merged["traceEvents"] if "ts" in e) < 1e6
+    begins = {e["id"]: e["ts"] for e in merged["traceEvents"] if e["ph"] == "s"}
+    ends = {e["id"]: e["ts"] for e in merged["traceEvents"] if e["ph"] == "f"}
+    assert begins.keys() == ends.keys()
+    assert all(begins[arrow] <= ends[arrow] for arrow in begins)
+
+
 def check_steps(report: dict) -> None:
     """Checks that the stages of each step, and the segments of its critical path, cover the whole step."""
     assert report["steps"], report
@@ -55,6 +64,7 @@ def test_a_trace_of_a_bench_has_every_partition_of_every_step(tmp_path: Path) ->
     assert "left out" not in ended.stderr and "not in this trace" not in ended.stderr
 
     merged = json.loads(file.read_text())
+    check_viewable(merged)
     assert processes(merged) == {0: "steps", 1: "worker 0", 2: "worker 1", 3: "summer 0"}
     sums = [e for e in slices(merged, "6 sum") if not e["args"]["tensor"].startswith("gleaner bench")]
     by_step = collections.Counter(e["args"]["step"] for e in sums)
@@ -94,6 +104,7 @@ def test_a_trace_of_a_ring_has_each_slice_of_its_schedule(tmp_path: Path) -> Non
     assert re.search(r"Schedule 0 \(ring\): \d+ partitions, \d+ slices, ", ended.stderr), ended.stderr
 
     merged = json.loads(file.read_text())
+    check_viewable(merged)
 
     def count(track: str) -> collections.Counter:
         """Counts the slices of a track by worker, step and partition, without the small tensors of the bench."""

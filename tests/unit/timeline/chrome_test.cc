@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -126,6 +128,82 @@ TEST(Chrome, ArrowsJoinSendsWithReceives) {
     EXPECT_NE(ends.first["pid"], ends.second["pid"]);
     EXPECT_NEAR(ends.second["ts"].get<double>() - ends.first["ts"].get<double>(), 4000, 1);
   }
+}
+
+// Returns the least time of all slices and arrows, in milliseconds.
+double earliest(const json& trace) {
+  double least = 1e300;
+  for (const json& event : trace["traceEvents"]) {
+    if (event.contains("ts")) least = std::min(least, event["ts"].get<double>() / 1000);
+  }
+  return least;
+}
+
+TEST(Chrome, TimesBeginAtZero) {
+  EXPECT_NEAR(earliest(merged(two_steps())), 0, 1e-6) << "the first request comes before the first frame";
+
+  Recorded late(2, 1, {0, 2});  // worker 1 makes requests long before worker 0 does
+  late.push_pull(1, 0, {250, 50}, 1, 2, 1);
+  EXPECT_NEAR(earliest(merged(late)), 0, 1e-6);
+
+  Recorded ahead(2, 0, {0});
+  ahead.set_ahead(0, 5000);
+  ahead.set_ahead(1, -7000);
+  ahead.ring(0, 0, 0, {10, 40}, 3, 4, 5);
+  EXPECT_NEAR(earliest(merged(ahead)), 0, 1e-6);
+}
+
+// Checks that each arrow has a begin, and a later end, and returns the number of arrows.
+size_t check_arrows(const json& trace) {
+  std::map<int, double> begins, ends;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "s") begins[event["id"]] = event["ts"];
+    if (event["ph"] == "f") ends[event["id"]] = event["ts"];
+  }
+  EXPECT_EQ(begins.size(), ends.size());
+  for (const auto& [id, begin] : begins) {
+    EXPECT_TRUE(ends.contains(id)) << id;
+    EXPECT_GE(ends[id], begin) << id;
+  }
+  return begins.size();
+}
+
+// Returns a ring's push_pull without the events that `drop(rank, event)` names.
+Recorded ring_without(const std::function<bool(uint32_t, const trace::Event&)>& drop) {
+  Recorded job(2, 0, {0});
+  job.ring(0, 0, 0, {10, 10}, 3, 4, 5);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    std::erase_if(job.trace.ranks[rank].recording.events, [&](const trace::Event& event) { return drop(rank, event); });
+  }
+  return job;
+}
+
+TEST(Chrome, ArrowsHaveBothEnds) {
+  using trace::Kind;
+  const auto send_lost = [](uint32_t rank, const trace::Event& event) {
+    return rank == 0 && event.kind == Kind::kSliceSent && event.schedule_step == 0;
+  };
+  EXPECT_EQ(check_arrows(merged(ring_without(send_lost))), 3u);
+  const auto receive_lost = [](uint32_t rank, const trace::Event& event) {
+    return rank == 1 && event.kind == Kind::kSliceCopied;
+  };
+  EXPECT_EQ(check_arrows(merged(ring_without(receive_lost))), 3u);
+  // The recording ends while slices are under way.
+  const auto ended = [](uint32_t, const trace::Event& event) { return event.nanoseconds > 22'000'000; };
+  EXPECT_EQ(check_arrows(merged(ring_without(ended))), 2u);
+  EXPECT_EQ(check_arrows(merged(ring_without([](uint32_t, const trace::Event&) { return false; }))), 4u);
+}
+
+TEST(Chrome, ArrowsNeverLeadBackInTime) {
+  // One clock is wrong by less than the frames take, in both directions by turns, so a receive seems to begin early.
+  Recorded job(2, 0, {0});
+  job.ring(0, 0, 0, {10, 10}, 3, 4, 1);
+  for (uint64_t step = 1; step < 4; ++step) {
+    const double begin = 10 + 100.0 * static_cast<double>(step);
+    job.set_ahead(1, step % 2 == 0 ? 6 : -6);
+    job.ring(0, step, step, {begin, begin}, 3, 4, 1);
+  }
+  EXPECT_EQ(check_arrows(merged(job)), 16u);
 }
 
 TEST(Chrome, NamesOfAnyBytesMakeValidJson) {
