@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
+#include "cli/coordinated_job.h"
 #include "cli/fleet_flags.h"
 #include "cli/job_coordinator.h"
 #include "cli/job_flags.h"
@@ -20,8 +21,10 @@
 #include "cli/launcher/hosts.h"
 #include "cli/launcher/job_progress.h"
 #include "cli/launcher/launcher.h"
+#include "cli/launcher/local_jobs.h"
 #include "cli/launcher/progress_line.h"
 #include "cli/launcher/rank_environment.h"
+#include "cli/launcher/user_environment.h"
 #include "cli/memory_file.h"
 #include "cli/output_file.h"
 #include "cli/token_file.h"
@@ -49,6 +52,7 @@ using launcher::Host;
 using launcher::Hosts;
 using launcher::Kind;
 using launcher::Launcher;
+using launcher::LocalJobs;
 
 struct Flags {
   JobFlags job;
@@ -64,65 +68,6 @@ struct Flags {
   std::vector<std::string> command;
 };
 
-// Presents the coordinator's view of the job to the launcher. Indices follow the order in which run_job() starts the
-// processes: ranks, then summers.
-class CoordinatedJob : public launcher::Job {
- public:
-  CoordinatedJob(const coordinator::Options& options, coordinator::Server* server)
-      : options_(options), server_(*server) {}
-
-  std::optional<absl::Status> outcome() const override {
-    std::optional<absl::Status> outcome = server_.outcome();
-    // The job does not fail if workers end well without having joined it.
-    if (outcome.has_value() && ended_ && absl::IsCancelled(*outcome)) outcome = absl::OkStatus();
-    if (outcome.has_value() && !outcome->ok() && !interruption_.empty()) outcome = absl::AbortedError(interruption_);
-    return outcome;
-  }
-  std::optional<size_t> culprit() const override {
-    const auto culprit = server_.culprit();
-    if (!culprit.has_value()) return std::nullopt;
-    const size_t ranks = size_t{options_.workers} * options_.local_ranks;
-    if (culprit->member >= options_.workers) return ranks + culprit->member - options_.workers;
-    return size_t{culprit->member} * options_.local_ranks + culprit->local_rank;
-  }
-  bool is_undecided() const override { return server_.is_undecided(); }
-  bool worker_ended(size_t index, const launcher::Exit& exit, const std::string& how) override {
-    const auto worker = static_cast<uint32_t>(index / options_.local_ranks);
-    const auto local_rank = static_cast<uint32_t>(index % options_.local_ranks);
-    if (!options_.is_elastic()) {
-      server_.rank_exited(worker, local_rank, exit.well(), how);
-      return false;
-    }
-    if (const auto outcome = server_.outcome(); outcome.has_value()) return outcome->ok();
-    if (!exit.well()) server_.worker_ended(worker, absl::UnavailableError(absl::StrCat("its process ", how)));
-    return true;
-  }
-  bool summer_ended(size_t index, const launcher::Exit& exit, const std::string& how) override {
-    const auto summer = static_cast<uint32_t>(index - size_t{options_.workers} * options_.local_ranks);
-    const bool was_killed = exit.signal != 0;
-    const bool can_serve = exit.well() || was_killed || options_.is_elastic() || server_.summer_has_joined(summer);
-    if (can_serve) {
-      server_.summer_ended(summer, absl::UnavailableError(absl::StrCat("its process ", how)));
-    } else {
-      server_.stop(absl::UnavailableError(absl::StrCat("summer ", summer, " ", how, " before it had joined the job")));
-    }
-    return can_serve;
-  }
-  bool workers_learn_of_failure() const override { return server_.any_rank_joined(); }
-  void end() override {
-    ended_ = true;
-    server_.stop(absl::CancelledError("every worker has ended"));
-  }
-  void interrupt(const std::string& why) override { interruption_ = why; }
-  void stop() override { server_.stop(absl::AbortedError(interruption_)); }
-
- private:
-  const coordinator::Options options_;
-  coordinator::Server& server_;
-  bool ended_ = false;
-  std::string interruption_;  // the reason for which the processes were told to end; empty: they were not
-};
-
 // Returns the path of gleaner-summer in the directory of this program, where builds and installations put it, or else
 // its name, which is looked up in PATH.
 std::string summer_program() {
@@ -135,10 +80,10 @@ std::string summer_program() {
 std::string any_port(const Host& host) { return Address{host.address, 0}.to_string(); }
 
 // Returns "OMP_NUM_THREADS=1" if the workers should have it (launcher::one_thread()), and tells the user.
-std::string one_thread_each(const Flags& flags) {
+std::string one_thread_each(const Flags& flags, const launcher::UserEnvironment& user) {
   const bool on_one_machine = flags.hosts.empty();
   const auto processes = static_cast<uint32_t>(flags.job.local_ranks * (on_one_machine ? flags.job.workers : 1));
-  std::string variable = launcher::one_thread(processes);
+  std::string variable = launcher::one_thread(processes, user);
   if (!variable.empty()) {
     std::cerr << "gleaner run: " << variable << " for each process, since " << processes
               << " share a machine; set it yourself for another number of threads" << std::endl;
@@ -147,10 +92,10 @@ std::string one_thread_each(const Flags& flags) {
 }
 
 absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::string& coordinator,
-                           const std::string& token_file, Launcher& processes) {
+                           const std::string& token_file, const launcher::UserEnvironment& user, Launcher& processes) {
   const bool elastic = flags.job.min_workers > 0 || flags.job.max_workers > 0;
   const double open_timeout = elastic ? kElasticOpenTimeout : flags.job.start_timeout;
-  const std::string one_thread = one_thread_each(flags);
+  const std::string one_thread = one_thread_each(flags, user);
   launcher::RankEnvironment rank;
   rank.workers = static_cast<uint32_t>(flags.job.workers);
   rank.local_ranks = static_cast<uint32_t>(flags.job.local_ranks);
@@ -175,7 +120,7 @@ absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::st
       if (!one_thread.empty()) variables.push_back(one_thread);
       rank.worker = static_cast<uint32_t>(worker);
       rank.local_rank = static_cast<uint32_t>(local_rank);
-      for (std::string& variable : launcher::torchrun_variables(rank)) variables.push_back(std::move(variable));
+      for (std::string& variable : launcher::torchrun_variables(rank, user)) variables.push_back(std::move(variable));
       const std::string suffix = flags.job.local_ranks == 1 ? "" : absl::StrCat(".", local_rank);
       std::vector<std::string> arguments = launcher::on_host(host, variables, flags.command);
       GLN_RETURN_IF_ERROR(processes.start(Kind::kWorker, absl::StrCat("worker ", worker, suffix),
@@ -301,7 +246,28 @@ absl::Status check_descriptors_of(const Flags& flags) {
   return check_descriptors(static_cast<size_t>(kOfTheLauncher + kOfAProcess * processes), "this job's launcher");
 }
 
-absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts) {
+// Lets other commands of this user find the job, and tells the user how to trace it. The job does without, if this user
+// has no folder for it. `pid`: of the process that the user started.
+void announce(const Env& env, const Flags& flags, const LocalJobs& local_jobs, int64_t pid,
+              const std::string& coordinator, const std::string& token_file) {
+  const auto process = launcher::identify(pid);
+  absl::Status added = process.status();
+  if (process.ok()) {
+    std::error_code unknown;
+    added =
+        local_jobs.add({*process, flags.job.job, coordinator, std::filesystem::absolute(token_file, unknown).string(),
+                        static_cast<uint32_t>(flags.job.workers), static_cast<uint32_t>(flags.job.summers),
+                        env.clock->now(), flags.command});
+  }
+  if (!added.ok()) {
+    env.log->info("other commands can't find this job", "reason", added.message());
+  } else if (!flags.no_progress) {
+    std::cerr << "gleaner run: to see where the time of a step goes: gleaner trace --pid " << pid << std::endl;
+  }
+}
+
+absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const launcher::UserEnvironment& user,
+                            const LocalJobs& local_jobs, int64_t pid) {
   GLN_RETURN_IF_ERROR(check_descriptors_of(flags));
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(coordinator::Options options, to_options(flags.job));
@@ -313,6 +279,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts) {
   GLN_ASSIGN_OR_RETURN(const auto coordinator,
                        JobCoordinator::start(env, flags.job, options, token.text, {hosts.coordinator.address, 0}));
   const std::string address = coordinator->server().address().to_string();
+  announce(env, flags, local_jobs, pid, address, token.path);
   const auto capture = start_trace(env, flags, coordinator->server().address(), token.text);
   CoordinatedJob job(options, &coordinator->server());
   launcher::JobProgress progress(flags.job.job);
@@ -324,7 +291,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts) {
   {
     Launcher processes(
         env, {!flags.no_prefix, absl::Seconds(flags.grace), flags.restarts, flags.no_progress ? nullptr : &line}, &job);
-    absl::Status started = start_workers(flags, hosts, address, token.path, processes);
+    absl::Status started = start_workers(flags, hosts, address, token.path, user, processes);
     if (started.ok()) started = start_summers(flags, hosts, address, token.path, processes);
     if (!started.ok()) {
       exit_status = not_started(started);
@@ -366,14 +333,19 @@ absl::Status run_command(const Flags& flags, Context& context) {
     GLN_ASSIGN_OR_RETURN(hosts, launcher::read_hosts(flags.hosts, options.workers, options.summers));
   }
   const launcher::GuardOptions guard = {"gleaner run", absl::Seconds(flags.grace) + kEndTimeout};
+  const launcher::UserEnvironment user = launcher::user_environment();
+  const LocalJobs local_jobs(user.runtime_folders);
+  const int64_t pid = ::getpid();
   GLN_ASSIGN_OR_RETURN(context.exit_status, launcher::run_guarded(guard, [&] {
                          ::signal(SIGPIPE, SIG_IGN);  // the Launcher handles output whose reader closed it
                          report_lack_of_memory("gleaner run");
-                         const absl::StatusOr<int> status = run_job(flags, hosts);
+                         const absl::StatusOr<int> status = run_job(flags, hosts, user, local_jobs, pid);
+                         local_jobs.remove(pid);  // in case the guard was killed
                          if (status.ok()) return *status;
                          complain(status.status());
                          return absl::IsInvalidArgument(status.status()) ? 2 : 1;
                        }));
+  local_jobs.remove(pid);  // in case the child was killed
   return absl::OkStatus();
 }
 
@@ -390,7 +362,8 @@ void add_run(flags::Command& app, Context& context) {
                    "Path of the job's token on the hosts [default: memory of `gleaner run`, on this machine only]");
   add_transports_flag(command, flags->transports);
   command.add_switch("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
-  command.add_switch("--no-progress", flags->no_progress, "Don't show the job's progress and speed on standard error");
+  command.add_switch("--no-progress", flags->no_progress,
+                     "Don't show on standard error how to trace the job, nor its progress and speed");
   command
       .add_number("--restarts", flags->restarts, "Elastic job: number of times that a failed worker is started again")
       .show_default();

@@ -1,4 +1,5 @@
-// gleaner status [JOB]: lists the jobs of a cluster, or shows the details of one.
+// gleaner status [JOB]: lists the local jobs of this user and the jobs of a cluster, or shows the details of one of the
+// cluster's jobs.
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -7,6 +8,8 @@
 #include "cli/cluster/access.h"
 #include "cli/cluster/job_view.h"
 #include "cli/commands.h"
+#include "cli/launcher/local_jobs.h"
+#include "cli/launcher/user_environment.h"
 #include "common/base/status_macros.h"
 #include "common/kube/object.h"
 #include "common/kube/resource.h"
@@ -19,12 +22,28 @@ struct Flags {
   std::string job;
 };
 
-absl::Status print_jobs(ClusterAccess& access, const Flags& flags) {
+// Returns whether the user asks for a cluster's jobs alone. Their names are for commands that take a TrainingJob.
+bool asks_for_cluster(const ClusterFlags& flags) {
+  return !flags.ns.empty() || flags.all_namespaces || !flags.kube.kubeconfig.empty() || !flags.kube.context.empty() ||
+         flags.output == "name";
+}
+
+std::string local_jobs_text(const std::vector<launcher::LocalJob>& jobs) {
+  return absl::StrCat("On this machine (gleaner trace --pid PID shows where a job's time goes):\n",
+                      launcher::local_jobs_table(jobs));
+}
+
+absl::Status print_json(const std::vector<kube::Object>& objects, const std::vector<launcher::LocalJob>& local) {
+  nlohmann::json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", objects}};
+  list["localJobs"] = nlohmann::json::array();
+  for (const launcher::LocalJob& job : local) list["localJobs"].push_back(nlohmann::json(to_json(job)));
+  return print(absl::StrCat(list.dump(2), "\n"));
+}
+
+absl::Status print_cluster_jobs(ClusterAccess& access, const Flags& flags,
+                                const std::vector<launcher::LocalJob>& local) {
   GLN_ASSIGN_OR_RETURN(std::vector<kube::Object> objects, access.list(kube::training_jobs(), access.ns()));
-  if (flags.cluster.output == "json") {
-    const nlohmann::json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(objects)}};
-    return print(absl::StrCat(list.dump(2), "\n"));
-  }
+  if (flags.cluster.output == "json") return print_json(objects, local);
   std::vector<api::TrainingJob> jobs;
   std::string names;
   for (const kube::Object& object : objects) {
@@ -37,6 +56,26 @@ absl::Status print_jobs(ClusterAccess& access, const Flags& flags) {
                                      : absl::StrCat("No TrainingJobs in namespace ", access.ns(), "; -A: of all\n"));
   }
   return print(jobs_table(std::move(jobs), access.ns().empty(), access.now()));
+}
+
+absl::Status print_jobs(const Flags& flags) {
+  const auto access = ClusterAccess::open(flags.cluster);
+  if (asks_for_cluster(flags.cluster)) {
+    GLN_RETURN_IF_ERROR(access.status());
+    return print_cluster_jobs(**access, flags, {});
+  }
+  const std::vector<launcher::LocalJob> local =
+      launcher::LocalJobs(launcher::user_environment().runtime_folders).list();
+  const bool has_cluster = !absl::IsNotFound(access.status());
+  if (!has_cluster && local.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("no job of `gleaner run` of this user runs on this machine, and ", access.status().message()));
+  }
+  const bool as_json = flags.cluster.output == "json";
+  if (!has_cluster) return as_json ? print_json({}, local) : print(local_jobs_text(local));
+  if (!as_json && !local.empty()) GLN_RETURN_IF_ERROR(print(local_jobs_text(local) + "\n"));
+  GLN_RETURN_IF_ERROR(access.status());
+  return print_cluster_jobs(**access, flags, local);
 }
 
 absl::Status print_job(ClusterAccess& access, const Flags& flags) {
@@ -65,15 +104,18 @@ absl::Status print_job(ClusterAccess& access, const Flags& flags) {
 }
 
 absl::Status run_status(const Flags& flags) {
+  if (flags.job.empty()) return print_jobs(flags);
   GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags.cluster));
-  return flags.job.empty() ? print_jobs(*access, flags) : print_job(*access, flags);
+  return print_job(*access, flags);
 }
 
 }  // namespace
 
 void add_status(flags::Command& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  flags::Command command = app.add_command("status", "List the TrainingJobs of a cluster, or show the details of one");
+  flags::Command command = app.add_command(
+      "status",
+      "List this machine's jobs of `gleaner run` and a cluster's TrainingJobs, or show the details of one TrainingJob");
   add_job_argument(command, flags->job);
   add_connection_flags(command, flags->cluster, Namespaces::kOneOrAll);
   command.add_text("-o,--output", flags->cluster.output, "table, json, or name: names only")

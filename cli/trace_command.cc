@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "cli/cluster/access.h"
 #include "cli/commands.h"
+#include "cli/launcher/local_jobs.h"
+#include "cli/launcher/user_environment.h"
 #include "cli/trace_capture.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
@@ -19,20 +21,36 @@ constexpr double kDefaultSeconds = 5;
 constexpr absl::Duration kJoinWithin = absl::Seconds(20);
 
 struct Flags {
-  flags::JoinFlags join;
+  flags::JoinFlags join = {.job = ""};  // an empty name: not given
+  int64_t pid = 0;                      // 0: not given
   std::string output;
   double seconds = 0;  // 0: not given
   uint64_t steps = 0;
   bool json = false;
 };
 
-absl::StatusOr<member::JoinOptions> to_join_options(const Flags& flags) {
+// Returns how to join the job of --coordinator or, without that flag, the job of `gleaner run` on this machine.
+absl::StatusOr<flags::JoinFlags> find_job(const Flags& flags) {
+  flags::JoinFlags join = flags.join;
+  if (!join.coordinator.empty()) {
+    if (flags.pid != 0) return absl::InvalidArgumentError("give either --pid or --coordinator");
+    if (join.token_file.empty()) return absl::InvalidArgumentError("--coordinator needs --token-file");
+    if (join.job.empty()) join.job = flags::JoinFlags().job;
+    return join;
+  }
+  if (!join.token_file.empty()) return absl::InvalidArgumentError("--token-file needs --coordinator");
+  const launcher::LocalJobs jobs(launcher::user_environment().runtime_folders);
+  GLN_ASSIGN_OR_RETURN(const launcher::LocalJob job, launcher::choose_local_job(jobs.list(), flags.pid, join.job));
+  return flags::JoinFlags{job.coordinator, job.token_file, "", job.job};
+}
+
+absl::StatusOr<member::JoinOptions> to_join_options(const flags::JoinFlags& join) {
   member::JoinOptions options;
-  GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(flags.join.coordinator));
-  GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(flags.join.token_file));
-  options.token_file = flags.join.token_file;
-  options.ca_file = flags.join.ca_file;
-  options.job = flags.join.job;
+  GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(join.coordinator));
+  GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(join.token_file));
+  options.token_file = join.token_file;
+  options.ca_file = join.ca_file;
+  options.job = join.job;
   options.timeout = kJoinWithin;
   return options;
 }
@@ -44,7 +62,8 @@ CaptureLimits to_limits(const Flags& flags) {
 
 absl::Status run_trace(const Flags& flags) {
   if (flags.steps > 0 && flags.seconds > 0) return absl::InvalidArgumentError("give either --seconds or --steps");
-  GLN_ASSIGN_OR_RETURN(const member::JoinOptions options, to_join_options(flags));
+  GLN_ASSIGN_OR_RETURN(const flags::JoinFlags join, find_job(flags));
+  GLN_ASSIGN_OR_RETURN(const member::JoinOptions options, to_join_options(join));
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner trace"));
   const SystemEnv system({"trace", LogLevel::kWarning});
   GLN_ASSIGN_OR_RETURN(const auto observer, member::Observer::join(system.env(), options));
@@ -65,6 +84,9 @@ void add_trace(flags::Command& app, Context& context) {
   flags::Command command = app.add_command("trace", "Show in which stages a running job spends its time, step by step");
   flags::add_coordinator(command, flags->join);
   flags::add_proof(command, flags->join);
+  flags::add_job(command, flags->join);
+  command.add_number("--pid", flags->pid, "The job of this process of `gleaner run`, instead of --coordinator")
+      .between(int64_t{1}, int64_t{1} << 31);
   command.add_number("--seconds", flags->seconds, "Seconds to record [default: 5]").positive();
   command.add_number("--steps", flags->steps, "Record until this many steps are complete, instead of --seconds")
       .between(uint64_t{1}, uint64_t{1} << 32);
@@ -72,6 +94,10 @@ void add_trace(flags::Command& app, Context& context) {
                    "Write the merged trace to this file, as Chrome trace JSON for https://ui.perfetto.dev");
   command.add_old_name("--trace", "-o,--output");
   command.add_switch("--json", flags->json, "Print the report as JSON");
+  command.add_footer(
+      "Without --coordinator it traces this user's job of `gleaner run` on this machine. If there are several, it "
+      "lists\n"
+      "them, and --pid or --job chooses one.");
   command.on_chosen([flags, &context] { context.run = [flags] { return run_trace(*flags); }; });
 }
 

@@ -5,22 +5,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "absl/strings/str_cat.h"
 
 namespace gleaner::launcher {
 
-std::vector<std::string> torchrun_variables(const RankEnvironment& rank) {
+std::vector<std::string> torchrun_variables(const RankEnvironment& rank, const UserEnvironment& user) {
   std::vector<std::string> variables = {absl::StrCat("LOCAL_RANK=", rank.local_rank),
                                         absl::StrCat("LOCAL_WORLD_SIZE=", rank.local_ranks)};
   if (rank.elastic) return variables;
   variables.push_back(absl::StrCat("RANK=", rank.worker * rank.local_ranks + rank.local_rank));
   variables.push_back(absl::StrCat("WORLD_SIZE=", rank.workers * rank.local_ranks));
-  const char *address = std::getenv("MASTER_ADDR"), *port = std::getenv("MASTER_PORT");
-  const bool chosen = address != nullptr && port != nullptr;
-  variables.push_back(absl::StrCat("MASTER_ADDR=", chosen ? address : rank.master));
-  variables.push_back(chosen ? absl::StrCat("MASTER_PORT=", port) : absl::StrCat("MASTER_PORT=", rank.master_port));
+  const bool chosen = !user.master_address.empty() && !user.master_port.empty();
+  variables.push_back(absl::StrCat("MASTER_ADDR=", chosen ? user.master_address : rank.master));
+  variables.push_back(absl::StrCat("MASTER_PORT=", chosen ? user.master_port : absl::StrCat(rank.master_port)));
   return variables;
 }
 
@@ -42,8 +39,8 @@ uint16_t free_port(const std::string& host) {
                                            : reinterpret_cast<sockaddr_in*>(address)->sin_port);
 }
 
-std::string one_thread(uint32_t processes_of_a_machine) {
-  return processes_of_a_machine > 1 && std::getenv("OMP_NUM_THREADS") == nullptr ? "OMP_NUM_THREADS=1" : "";
+std::string one_thread(uint32_t processes_of_a_machine, const UserEnvironment& user) {
+  return processes_of_a_machine > 1 && !user.has_thread_count ? "OMP_NUM_THREADS=1" : "";
 }
 
 }  // namespace gleaner::launcher

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/launcher/hosts.h"
+#include "cli/launcher/user_environment.h"
 
 namespace gleaner::launcher {
 
@@ -22,7 +22,7 @@ struct RankEnvironment {
 // Returns the variables as NAME=VALUE: LOCAL_RANK and LOCAL_WORLD_SIZE, and for a job with a fixed number of workers
 // also RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. As with torchrun, they replace variables that are already set. If
 // the user has set both MASTER_ADDR and MASTER_PORT, the address of the first worker, these two stay.
-std::vector<std::string> torchrun_variables(const RankEnvironment& rank);
+std::vector<std::string> torchrun_variables(const RankEnvironment& rank, const UserEnvironment& user);
 
 // Returns a TCP port of `host`, an address of this machine, that is free now; 0: there is none, or `host` is not an
 // address of this machine.
@@ -30,6 +30,6 @@ uint16_t free_port(const std::string& host);
 
 // Returns "OMP_NUM_THREADS=1" under torchrun's conditions: several processes share a machine, and the user has not set
 // the variable. Otherwise returns an empty string.
-std::string one_thread(uint32_t processes_of_a_machine);
+std::string one_thread(uint32_t processes_of_a_machine, const UserEnvironment& user);
 
 }  // namespace gleaner::launcher

@@ -30,18 +30,20 @@ void add_kubeconfig(Command& command, KubeFlags& flags) {
 
 Flag add_coordinator(Command& command, JoinFlags& flags) {
   return command.add_text("--coordinator", flags.coordinator, "The job's coordinator, HOST:PORT")
-      .required()
       .peer_address()
       .environment("GLEANER_COORDINATOR");
 }
 
-void add_proof(Command& command, JoinFlags& flags) {
-  command.add_text("--token-file", flags.token_file, "File with the job's token")
-      .required()
-      .environment("GLEANER_TOKEN_FILE");
+Flag add_proof(Command& command, JoinFlags& flags) {
+  Flag token_file = command.add_text("--token-file", flags.token_file, "File with the job's token");
+  token_file.environment("GLEANER_TOKEN_FILE");
   command.add_text("--ca-file", flags.ca_file, "PEM file with the CA of the coordinator's certificate; default: no TLS")
       .environment("GLEANER_CA_FILE");
-  command.add_text("--job", flags.job, "Name of the job").show_default().name().environment("GLEANER_JOB");
+  return token_file;
+}
+
+Flag add_job(Command& command, JoinFlags& flags) {
+  return command.add_text("--job", flags.job, "Name of the job").name().environment("GLEANER_JOB");
 }
 
 }  // namespace gleaner::flags

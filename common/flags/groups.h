@@ -31,7 +31,9 @@ struct JoinFlags {
 };
 // Adds --coordinator.
 Flag add_coordinator(Command& command, JoinFlags& flags);
-// Adds --token-file, --ca-file and --job.
-void add_proof(Command& command, JoinFlags& flags);
+// Adds --token-file, which is returned, and --ca-file.
+Flag add_proof(Command& command, JoinFlags& flags);
+// Adds --job.
+Flag add_job(Command& command, JoinFlags& flags);
 
 }  // namespace gleaner::flags

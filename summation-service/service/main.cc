@@ -37,12 +37,13 @@ struct Flags {
 };
 
 void add_flags(flags::Command& app, Flags& flags) {
-  flags::add_coordinator(app, flags.join);
+  flags::add_coordinator(app, flags.join).required();
   app.add_text("--listen", flags.listen, "Address for workers to connect to, HOST:PORT; port 0: any free port")
       .show_default()
       .address();
   app.add_text("--advertise", flags.advertise, "HOST at which workers reach this summer, if not that of --listen");
-  flags::add_proof(app, flags.join);
+  flags::add_proof(app, flags.join).required();
+  flags::add_job(app, flags.join).show_default();
   app.add_number("--index", flags.index, "Index of this summer in the job; default: the next free one")
       .between(0, std::numeric_limits<int>::max());
   app.add_text("--bandwidth", flags.bandwidth, "This machine's spare bandwidth each way, for example 25Gbit");

@@ -25,6 +25,7 @@ def now() -> str:
 
 def gleaner(api: Api, *arguments: str, program: Path = GLEANER) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "KUBECONFIG": str(api.kubeconfig)}
+    environment["XDG_RUNTIME_DIR"] = str(api.kubeconfig.parent)  # so that no job of this machine is listed
     return subprocess.run([str(program), *arguments], capture_output=True, text=True, timeout=TIMEOUT, env=environment)
 
 
@@ -210,6 +211,24 @@ def test_top_and_logs(cluster: Api) -> None:
     assert "kubectl -n default logs -l gleaner.dev/job=digits,gleaner.dev/role=worker" in shown(
         cluster, "logs", "digits"
     )
+
+
+def test_status_lists_local_jobs_beside_those_of_the_cluster(cluster: Api) -> None:
+    variables = {**os.environ, "XDG_RUNTIME_DIR": str(cluster.kubeconfig.parent)}
+    command = [str(GLEANER), "run", "--workers", "1", "--job", "at-home", "--", "sleep", str(TIMEOUT)]
+    local = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
+    try:
+        assert f"--pid {local.pid}" in local.stderr.readline()
+        here, there = shown(cluster, "status").split("\n\n")
+        assert "at-home" in here and "digits" in there
+        listed = json.loads(shown(cluster, "status", "-o", "json"))
+        assert [len(listed["items"]), [job["job"] for job in listed["localJobs"]]] == [1, ["at-home"]]
+        for flags in (["-n", "default"], ["-A"], ["-o", "name"]):
+            assert "at-home" not in shown(cluster, "status", *flags)
+    finally:
+        local.terminate()
+        local.communicate(timeout=TIMEOUT)
+    assert "at-home" not in shown(cluster, "status")
 
 
 def test_as_a_plugin_of_kubectl(cluster: Api) -> None:

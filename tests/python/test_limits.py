@@ -178,13 +178,15 @@ def test_a_signal_ends_workers_that_ignore_it(programs: Programs, tmp_path: Path
 
 
 def test_a_killed_job_leaves_no_file(programs: Programs, tmp_path: Path) -> None:
-    """Kills both processes of `gleaner run` at once."""
-    scratch = tmp_path / "scratch"
+    """Kills both processes of `gleaner run` at once. The file by which others find the job is left, to be reaped."""
+    scratch, runtime = tmp_path / "scratch", tmp_path / "runtime"
     scratch.mkdir()
+    runtime.mkdir()
     script = (
         f'cd {tmp_path}; cat "$GLEANER_TOKEN_FILE" > token$GLEANER_WORKER; touch ready$GLEANER_WORKER; exec sleep 1000'
     )
-    job = programs.start(run("sh", "-c", script), TMPDIR=str(scratch))
+    variables = {"TMPDIR": str(scratch), "XDG_RUNTIME_DIR": str(runtime)}
+    job = programs.start(run("sh", "-c", script), **variables)
     wait_until(lambda: all((tmp_path / f"ready{worker}").exists() for worker in (0, 1)))
     tokens = {(tmp_path / f"token{worker}").read_text() for worker in (0, 1)}
     assert len(tokens) == 1 and len(tokens.pop()) == 64
@@ -194,3 +196,7 @@ def test_a_killed_job_leaves_no_file(programs: Programs, tmp_path: Path) -> None
     job.wait(TIMEOUT)
     wait_until(lambda: programs.alive() == [])
     assert list(scratch.iterdir()) == []
+    assert [file.name for file in (runtime / "gleaner").iterdir()] == [f"{job.pid}.json"]
+    found = subprocess.run([str(GLEANER), "trace"], capture_output=True, text=True, env=environment(**variables))
+    assert found.returncode == 1 and "no job" in found.stderr, found.stderr
+    assert list((runtime / "gleaner").iterdir()) == []

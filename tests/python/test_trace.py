@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import re
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -163,6 +165,55 @@ def test_a_slow_worker_is_named(tmp_path: Path, slow: int) -> None:
     assert processes(json.loads(file.read_text()))[1 + slow] == f"worker {slow}"
 
 
+@contextlib.contextmanager
+def running(runtime: Path, name: str) -> Iterator[subprocess.Popen[str]]:
+    """Starts a job of `gleaner run` that does not end by itself, and waits until it says how to trace it."""
+    bench = [str(GLEANER), "bench", "push-pull", "--bytes", "64KiB", "--steps", "100000000"]
+    command = [str(GLEANER), "run", "--workers", "2", "--summers", "1", "--job", name, *patient(()), "--", *bench]
+    started = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment(XDG_RUNTIME_DIR=str(runtime))
+    )
+    try:
+        told = started.stderr.readline()
+        assert told.endswith(f"gleaner trace --pid {started.pid}\n"), told
+        yield started
+    finally:
+        for _ in range(2):  # the second signal kills the job's processes
+            started.terminate()
+        started.communicate(timeout=TIMEOUT)
+
+
+def test_jobs_of_gleaner_run_are_found(tmp_path: Path) -> None:
+    require_build()
+    variables = environment(XDG_RUNTIME_DIR=str(tmp_path), KUBECONFIG=str(tmp_path / "none"))
+
+    def gleaner(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([GLEANER, *words], capture_output=True, text=True, timeout=TIMEOUT, env=variables)
+
+    folder = tmp_path / "gleaner"
+    with running(tmp_path, "default") as first:
+        assert "2 workers, 1 summer" in gleaner("trace", "--seconds", "0.2").stdout
+        listed = json.loads(gleaner("status", "-o", "json").stdout)
+        assert listed["kind"] == "List" and listed["items"] == []
+        assert [(job["pid"], job["job"], job["workers"]) for job in listed["localJobs"]] == [(first.pid, "default", 2)]
+        with running(tmp_path, "digits") as second:
+            several = gleaner("trace", "--seconds", "0.2")
+            assert several.returncode == 2, several.stderr
+            for pid in (first.pid, second.pid):
+                assert re.search(rf"^ *{pid} ", several.stderr, re.MULTILINE), several.stderr
+                assert re.search(rf"^ *{pid} ", gleaner("status").stdout, re.MULTILINE)
+                assert "2 workers" in gleaner("trace", "--pid", str(pid), "--seconds", "0.2").stdout
+            assert "2 workers" in gleaner("trace", "--job", "digits", "--seconds", "0.2").stdout
+            second.kill()
+            second.wait()
+        assert "2 workers" in gleaner("trace", "--seconds", "0.2").stdout
+        assert [file.name for file in folder.iterdir()] == [f"{first.pid}.json"]
+    assert list(folder.iterdir()) == []
+    none = gleaner("trace")
+    assert none.returncode == 1 and "--coordinator" in none.stderr, none.stderr
+    assert "no job" in gleaner("status").stderr
+
+
 def test_local_ranks_are_in_the_trace(tmp_path: Path) -> None:
     file = tmp_path / "trace.json"
     flags = ("--trace", str(file), "--trace-seconds", str(TIMEOUT))
@@ -207,6 +258,9 @@ def test_errors_of_wrong_uses_give_advice(tmp_path: Path) -> None:
         assert refused.returncode == 1 and "token" in refused.stderr, refused.stderr
         wrong = trace(started, "--job", "another")
         assert wrong.returncode != 0 and "'default'" in wrong.stderr, wrong.stderr
+        for flag, needed in (("--coordinator", "--token-file"), ("--token-file", "--coordinator")):
+            lacking = subprocess.run([GLEANER, "trace", flag, "127.0.0.1:9"], capture_output=True, text=True)
+            assert lacking.returncode == 2 and needed in lacking.stderr, lacking.stderr
         both = trace(started, "--seconds", "1", "--steps", "1")
         assert both.returncode == 2 and "either" in both.stderr, both.stderr
         started.coordinator.kill()

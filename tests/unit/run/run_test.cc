@@ -317,9 +317,9 @@ TEST(Run, FailsTheJobWhenAMemberDoesNotJoin) {
 
 TEST(Run, AClosedOutputPipeEndsTheJob) {
   const Marker marker;
-  const Ended ended =
-      run_to_end({"/bin/bash", "-o", "pipefail", "-c",
-                  absl::StrCat(kGleaner, " run --workers 1 -- bash -c 'yes & ", marker.sleep(), "' | head -n 1")});
+  const Ended ended = run_to_end(
+      {"/bin/bash", "-o", "pipefail", "-c",
+       absl::StrCat(kGleaner, " run --workers 1 --no-progress -- bash -c 'yes & ", marker.sleep(), "' | head -n 1")});
   EXPECT_EQ(ended.status, 128 + SIGPIPE);
   EXPECT_EQ(ended.output, "[worker 0] y\n");
   EXPECT_EQ(ended.errors, "gleaner run: the job was ended, since its standard output was closed by its reader\n");
