@@ -10,6 +10,7 @@
 #include "cli/cluster/machines.h"
 #include "cli/collective_bound.h"
 #include "cli/commands.h"
+#include "cli/copy_flag.h"
 #include "cli/fleet_flags.h"
 #include "cli/hiding_report.h"
 #include "cli/tensor_list.h"
@@ -36,6 +37,7 @@ struct Flags {
   CollectiveFlags collective;
   TopologyFlags topology;
   HidingFlags hiding;
+  std::string copy;  // empty: not given
   std::string output = "table";
 };
 
@@ -154,13 +156,16 @@ std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation
   if (!explanation.binding_link.empty()) {
     absl::StrAppend(&text, ",\n  \"binding_link\": ", nlohmann::json(explanation.binding_link).dump());
   }
+  if (explanation.copies) absl::StrAppend(&text, ",\n  \"copy\": ", copy_json(*explanation.copies));
   if (!hiding.empty()) absl::StrAppend(&text, ",\n  \"hiding\": ", hiding);
   text += "\n}\n";
   return text;
 }
 
-absl::Status print_plan(const Flags& flags, const plan::Plan& plan, const plan::Explanation& explanation,
+absl::Status print_plan(const Flags& flags, const plan::Plan& plan, plan::Explanation explanation,
                         const std::string& head, const std::vector<std::string>& nodes) {
+  GLN_ASSIGN_OR_RETURN(const std::optional<double> copy, parse_copy_bandwidth(flags.copy));
+  if (copy) plan::explain_copies(plan, *copy, explanation);
   std::vector<strategy::Hiding> hiding;
   if (wants_hiding(flags.hiding)) {
     GLN_ASSIGN_OR_RETURN(hiding, hiding_of(flags.hiding, plan::fleet_of(plan), total_bytes(plan.tensors)));
@@ -217,7 +222,7 @@ absl::Status run_network_plan(const Flags& flags, const topology::Topology& topo
   GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet, std::move(tensors), 1, bound->shares));
   plan::Explanation explanation = plan::explain(plan);
   GLN_RETURN_IF_ERROR(plan::explain_uplinks(topology, plan, explanation));
-  return print_plan(flags, plan, explanation, "", {});
+  return print_plan(flags, plan, std::move(explanation), "", {});
 }
 
 absl::Status check_collective(const Flags& flags) {
@@ -236,6 +241,10 @@ absl::Status check_collective(const Flags& flags) {
     return absl::InvalidArgumentError(
         "--compute-time and --prices: only for the all-reduce of numbers of machines on one switch, with one local "
         "rank");
+  }
+  GLN_ASSIGN_OR_RETURN(const std::optional<double> copy, parse_copy_bandwidth(flags.copy));
+  if (copy && (!is_all_reduce || wants_hiding(flags.hiding))) {
+    return absl::InvalidArgumentError("--copy: only for the plan of an all-reduce, without --compute-time");
   }
   if (flags.local_ranks > 1 && (!is_all_reduce || !flags.topology.text.empty())) {
     return absl::InvalidArgumentError(
@@ -270,6 +279,7 @@ void add_plan(flags::Command& app, Context& context) {
   add_bandwidth_flags(plan, flags->bandwidths, "Bandwidth of each machine, each way: 25Gbit, 200Mbit, ...");
   add_tensor_flags(plan, flags->tensors);
   add_hiding_flags(plan, flags->hiding);
+  add_copy_flag(plan, flags->copy);
   add_topology_flag(plan, flags->topology);
   plan.add_text("--uplink", flags->topology.uplink, "Bandwidth of each link between switches of --topology SPEC");
   add_partition_bytes_flag(

@@ -13,11 +13,11 @@ void explain_partitions(const Plan& plan, const Fleet& fleet, Explanation& resul
   result.partitions = plan.partitions.size();
   if (!plan.partitions.empty()) {
     const auto [smallest, largest] = std::ranges::minmax(plan.partitions, {}, &Partition::bytes);
-    result.smallest_partition = smallest.bytes;
-    result.largest_partition = largest.bytes;
+    result.partition_sizes.smallest = smallest.bytes;
+    result.partition_sizes.largest = largest.bytes;
   }
-  result.default_partition_bytes = default_partition_bytes(fleet, result.stream_bytes);
-  result.partition_limits = partition_limits(fleet, result.stream_bytes);
+  result.partition_sizes.by_default = default_partition_bytes(fleet, result.stream_bytes);
+  result.partition_sizes.limits = partition_limits(fleet, result.stream_bytes);
   result.window_bytes = window_bytes(plan, result.slowest_worker);
 }
 
@@ -67,6 +67,10 @@ Explanation explain(const Plan& plan) {
 
   explain_partitions(plan, fleet, result);
   return result;
+}
+
+void explain_copies(const Plan& plan, double bytes_per_second, Explanation& explanation) {
+  explanation.copies = copy_stage(bytes_per_second, explanation.stream_bytes, plan.local_ranks, explanation.seconds);
 }
 
 }  // namespace gleaner::plan

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/plan/copies.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/plan.h"
 
@@ -34,6 +36,14 @@ struct OneMoreSummer {
   double bound_seconds = 0;
 };
 
+// Sizes of partitions in bytes.
+struct PartitionSizes {
+  uint32_t smallest = 0;
+  uint32_t largest = 0;
+  uint64_t by_default = 0;  // for a stream of this size
+  PartitionLimits limits;   // that give the default
+};
+
 struct Explanation {
   uint32_t workers = 0;
   std::vector<MachineLoad> machines;  // by member
@@ -54,17 +64,19 @@ struct Explanation {
 
   OneMoreSummer one_more;
 
+  std::optional<CopyStage> copies;  // between GPU and CPU memory, set by explain_copies(); the other figures omit them
+
   size_t tensors = 0;
   size_t partitions = 0;
-  uint32_t smallest_partition = 0;
-  uint32_t largest_partition = 0;
-  uint64_t default_partition_bytes = 0;  // for a stream of this size
-  PartitionLimits partition_limits;
+  PartitionSizes partition_sizes;
   uint64_t window_bytes = 0;  // of the slowest worker
 };
 
 // `plan` must be valid.
 Explanation explain(const Plan& plan);
+
+// Sets explanation.copies for machines whose copies have this bandwidth each way. explanation.seconds must be set.
+void explain_copies(const Plan& plan, double bytes_per_second, Explanation& explanation);
 
 // Returns a line per machine, followed by an explanation in sentences.
 std::string to_text(const Explanation& explanation);

@@ -34,6 +34,8 @@ std::string step_lines(const Explanation& e) {
   return text;
 }
 
+std::string copy_lines(const Explanation& e) { return e.copies.has_value() ? to_text(*e.copies) : ""; }
+
 std::string limit_lines(const Explanation& e) {
   if (e.limit == Limit::kNothingMoves) return "";
   std::string text;
@@ -72,10 +74,10 @@ std::string partition_lines(const Explanation& e) {
         e.push_ratio);
   }
   if (e.partitions > 0) {
-    absl::StrAppendFormat(&text, "Partitions  %d of %s to %s\n", e.partitions, format_bytes(e.smallest_partition),
-                          format_bytes(e.largest_partition));
+    absl::StrAppendFormat(&text, "Partitions  %d of %s to %s\n", e.partitions, format_bytes(e.partition_sizes.smallest),
+                          format_bytes(e.partition_sizes.largest));
   }
-  const PartitionLimits& limits = e.partition_limits;
+  const PartitionLimits& limits = e.partition_sizes.limits;
   absl::StrAppendFormat(&text,
                         "By default  at most %s: the power of two below\n"
                         "            1.4 ms of the slowest worker's link, 22.4 ms / n above 16 workers, 8 KiB (%s),\n"
@@ -83,7 +85,7 @@ std::string partition_lines(const Explanation& e) {
                         "            for its first and last sums, smaller ones cost headers and work (%s),\n"
                         "            but not below 100 us of that link or 64 KiB, whichever is less, nor 10 us of it\n"
                         "            or 4 KiB (%s), nor above 4 MiB\n",
-                        format_bytes(static_cast<double>(e.default_partition_bytes)), format_bytes(limits.by_link),
+                        format_bytes(static_cast<double>(e.partition_sizes.by_default)), format_bytes(limits.by_link),
                         format_bytes(limits.by_stream), format_bytes(limits.by_overhead));
   const double link = e.machines[e.slowest_worker].bits_per_second / 8;
   absl::StrAppendFormat(&text,
@@ -109,7 +111,7 @@ std::string to_text(const Explanation& explanation) {
                     format_bytes(static_cast<double>(machine.owned_bytes)), percent(machine.share),
                     format_bytes(machine.traffic_bytes), format_seconds(machine.seconds)});
   }
-  return absl::StrCat(head_line(explanation), align(rows, "lr"), "\n", step_lines(explanation),
+  return absl::StrCat(head_line(explanation), align(rows, "lr"), "\n", step_lines(explanation), copy_lines(explanation),
                       limit_lines(explanation), partition_lines(explanation), kTransportLine);
 }
 
@@ -130,7 +132,8 @@ std::string to_table(const Explanation& explanation) {
     rows.push_back({name, format_bits_per_second(machines[begin].bits_per_second), format_bytes(owned),
                     percent(owned / stream), format_bytes(traffic), format_seconds(seconds)});
   }
-  return absl::StrCat(head_line(explanation), align(rows, "lr"), "\n", step_lines(explanation));
+  return absl::StrCat(head_line(explanation), align(rows, "lr"), "\n", step_lines(explanation),
+                      copy_lines(explanation));
 }
 
 }  // namespace gleaner::plan

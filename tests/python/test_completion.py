@@ -45,6 +45,8 @@ def complete(*words: str) -> list[str]:
         (["gleaner", "run", "--worker-b"], ["--worker-bandwidths"]),
         (["gleaner", "bench", "push-pull", "--dtype", "bf"], ["bf16"]),
         (["gleaner", "plan", "-o", "t"], ["table"]),
+        (["gleaner", "plan", "--cop"], ["--copy"]),
+        (["gleaner", "trace", "--p"], ["--pid"]),
         (["gleaner", "ranks", "-o", "r"], ["rankfile"]),
         (["gleaner", "schedule", "--algorithm", "blue"], ["blueconnect"]),
         (["gleaner", "sim", "--rank-"], ["--rank-map"]),

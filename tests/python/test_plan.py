@@ -273,6 +273,28 @@ def test_explain_and_table():
     assert len(table.stdout) < len(explained.stdout)
 
 
+@pytest.mark.parametrize("text", ["20GB/s", "160Gbit", "160000Mbit/s"])
+def test_copies_overlap_with_the_network_or_add_to_it(text):
+    # 4 GPUs copy 100 MB each: 20 ms each way. With 8 + 4 links of 25 Gbit/s the network takes 40.7 ms (Eq. 6).
+    arguments = ("--workers", 8, "--summers", 4, "--bandwidth", "25Gbit", "--bytes", "100MB", "--local-ranks", 4)
+    result = plan(*arguments, "--copy", text)
+    copy = result["copy"]
+    assert copy["bytes_per_second"] == 20e9 and copy["bytes"] == 400e6 and copy["seconds"] == 0.02
+    assert copy["overlapped_seconds"] == result["seconds"] == pytest.approx(0.0407, rel=0.01)
+    assert copy["added_seconds"] == pytest.approx(result["seconds"] + 0.04) and not copy["limits"]
+    slow = plan(*arguments, "--copy", "1GB/s")
+    assert slow["copy"]["limits"] and slow["copy"]["overlapped_seconds"] == 0.4
+    assert slow["seconds"] == result["seconds"], "the other figures are those of the network"
+    assert "the copies limit" in run(*arguments, "--copy", "1GB/s", "-o", "explain").stdout
+
+
+def test_copies_in_a_network():
+    result = plan(
+        "--workers", 4, "--topology", "racks:2x2", "--bandwidth", "1Gbit", "--bytes", "1MB", "--copy", "1GB/s"
+    )
+    assert result["copy"]["overlapped_seconds"] == result["seconds"]
+
+
 GOOD = {"--workers": "2", "--bandwidth": "1Gbit", "--bytes": "8"}
 
 
@@ -303,6 +325,11 @@ GOOD = {"--workers": "2", "--bandwidth": "1Gbit", "--bytes": "8"}
         ({"--partition-bytes": "5MiB"}, 2, "5242880"),
         ({"--partition-bytes": "0"}, 2, "--partition-bytes"),
         ({"--partition-bytes": "many"}, 2, "many"),
+        ({"--copy": "20Gb/s"}, 2, "--copy: '20Gb/s'"),
+        ({"--copy": "20G"}, 2, "20GB/s"),
+        ({"--copy": "0GB/s"}, 2, "above zero"),
+        ({"--copy": "20GB/s", "--collective": "all-gather"}, 2, "--copy: only for"),
+        ({"--copy": "20GB/s", "--compute-time": "1s"}, 2, "--copy: only for"),
         ({"--colour": "red"}, 2, "--colour"),
         ({"-o": "xml"}, 2, "xml"),
         ({"--bytes": None, "--tensors": "/nonexistent.json"}, 1, "/nonexistent.json"),

@@ -73,11 +73,11 @@ TEST(Explain, NothingMoves) {
 
 TEST(Explain, PartitionSizesHaveAReason) {
   const Explanation e = explained(even_fleet(8, 4, 0.2e9), 16 << 20);
-  EXPECT_EQ(e.largest_partition, 32768u);
-  EXPECT_EQ(e.default_partition_bytes, 32768u);
-  EXPECT_NEAR(e.partition_limits.by_link, 35000, 1e-6);
+  EXPECT_EQ(e.partition_sizes.largest, 32768u);
+  EXPECT_EQ(e.partition_sizes.by_default, 32768u);
+  EXPECT_NEAR(e.partition_sizes.limits.by_link, 35000, 1e-6);
   // 410 bytes of headers and work, and a bound of 112/88 of the time that a link takes for 64 MiB
-  EXPECT_NEAR(e.partition_limits.by_stream, std::sqrt(410.0 * 112 / 88 * (64 << 20) / 16), 1);
+  EXPECT_NEAR(e.partition_sizes.limits.by_stream, std::sqrt(410.0 * 112 / 88 * (64 << 20) / 16), 1);
   EXPECT_THAT(to_text(e), HasSubstr("34.18 KiB"));
   EXPECT_EQ(e.window_bytes, 16u * 32768);
   EXPECT_THAT(to_text(e), HasSubstr("512.00 KiB on the way (21 ms"));
