@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "cli/cluster/access.h"
 #include "cli/commands.h"
+#include "cli/print.h"
 #include "common/flags/completion.h"
 
 namespace gleaner::cli {

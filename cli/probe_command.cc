@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/probe/measure.h"
-#include "cli/cluster/access.h"
+#include "cli/print.h"
 #include "cli/probe_commands.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "cli/cluster/access.h"
 #include "cli/launcher/hosts.h"
 #include "cli/launcher/process.h"
 #include "cli/memory_file.h"
+#include "cli/print.h"
 #include "cli/probe_commands.h"
 #include "cli/progress_report.h"
 #include "cli/token_file.h"

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "cli/cluster/access.h"
 #include "cli/commands.h"
 #include "cli/fleet_flags.h"
+#include "cli/print.h"
 #include "cli/topology_flags.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_table.h"

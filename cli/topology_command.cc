@@ -3,8 +3,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "cli/cluster/access.h"
 #include "cli/commands.h"
+#include "cli/print.h"
 #include "cli/topology_flags.h"
 #include "common/base/status_macros.h"
 #include "common/strategy/probed_racks.h"

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "cli/cluster/access.h"
 #include "cli/commands.h"
 #include "cli/launcher/local_jobs.h"
 #include "cli/launcher/user_environment.h"
+#include "cli/print.h"
 #include "cli/trace_capture.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"

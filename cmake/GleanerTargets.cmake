@@ -9,12 +9,17 @@ function(gleaner_library name)
   target_include_directories(gleaner_${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(gleaner_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LINKS} PRIVATE gleaner_warnings)
   target_compile_options(gleaner_${name} PRIVATE ${gleaner_library_options})
-  if(ARG_JSON)
-    gleaner_precompile(gleaner_${name} json)
-  else()
-    gleaner_precompile(gleaner_${name} library)
-  endif()
+  gleaner_precompile_kind(gleaner_${name} "${ARG_JSON}")
   gleaner_record_target(library gleaner_${name} "${ARG_DEPENDS}" "${ARG_LINKS}")
+endfunction()
+
+# Makes a library or program use the precompiled headers with or without nlohmann/json.hpp.
+function(gleaner_precompile_kind target is_json)
+  if(is_json)
+    gleaner_precompile(${target} json)
+  else()
+    gleaner_precompile(${target} library)
+  endif()
 endfunction()
 
 # Records a target for tests/link, as a line kind|target|folder|depends|links.
@@ -45,14 +50,15 @@ set(gleaner_test_environment
     "UBSAN_OPTIONS=print_stacktrace=1"
     "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/asan/suppressions.txt:print_suppressions=0")
 
-# gleaner_binary(NAME SOURCES... DEPENDS targets...): adds an executable in bin/, which is installed.
+# gleaner_binary(NAME SOURCES... DEPENDS targets... [LINKS third-party...] [JSON]): adds an executable in bin/, which is
+# installed.
 function(gleaner_binary name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "JSON" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_warnings)
   target_compile_options(${name} PRIVATE ${gleaner_library_options})  # as in the precompiled headers
-  gleaner_precompile(${name} library)
+  gleaner_precompile_kind(${name} "${ARG_JSON}")
   gleaner_add_runtime(${name})
   gleaner_record_target(binary ${name} "${ARG_DEPENDS}" "${ARG_LINKS}")
   add_dependencies(threaded_tests ${name})

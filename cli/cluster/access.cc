@@ -1,6 +1,5 @@
 #include "cli/cluster/access.h"
 
-#include <cstdio>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -19,25 +18,6 @@ bool is_missing_object(const absl::Status& status, const std::string& name) {
 }
 
 }  // namespace
-
-void add_connection_flags(flags::Command& command, ClusterFlags& flags, Namespaces namespaces) {
-  if (namespaces != Namespaces::kNone) {
-    command.add_text("-n,--namespace", flags.ns, "Namespace [default: the context's]");
-  }
-  if (namespaces == Namespaces::kOneOrAll) {
-    command.add_switch("-A,--all-namespaces", flags.all_namespaces, "All namespaces");
-  }
-  flags::add_kubeconfig(command, flags.kube);
-}
-
-void add_cluster_flags(flags::Command& command, ClusterFlags& flags, Namespaces namespaces) {
-  add_connection_flags(command, flags, namespaces);
-  command.add_text("-o,--output", flags.output, "table or json").one_of({"table", "json"}).show_default();
-}
-
-flags::Flag add_job_argument(flags::Command& command, std::string& job) {
-  return command.add_text("JOB", job, "Name of a TrainingJob");
-}
 
 absl::StatusOr<std::unique_ptr<ClusterAccess>> ClusterAccess::open(const ClusterFlags& flags) {
   if (flags.all_namespaces && !flags.ns.empty()) {
@@ -107,13 +87,6 @@ absl::StatusOr<std::optional<api::ReductionPlan>> ClusterAccess::plan(const std:
   if (!object) return std::nullopt;
   GLN_ASSIGN_OR_RETURN(api::ReductionPlan plan, api::parse_reduction_plan(*object));
   return plan;
-}
-
-absl::Status print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    return absl::UnavailableError("cannot write to standard output");
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace gleaner::cli

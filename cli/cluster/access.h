@@ -1,5 +1,5 @@
-// ClusterAccess reads a Kubernetes cluster for the commands that change nothing in it. It has the flags for the
-// connection, and errors that tell the user what to do.
+// ClusterAccess reads a Kubernetes cluster for the commands that change nothing in it. Its errors tell the user what to
+// do.
 #pragma once
 
 #include <functional>
@@ -9,27 +9,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/cluster_flags.h"
 #include "common/api/reduction_plan.h"
 #include "common/api/training_job.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
-#include "common/flags/groups.h"
 #include "common/kube/client.h"
 
 namespace gleaner::cli {
-
-struct ClusterFlags {
-  std::string ns, output = "table";
-  flags::KubeFlags kube;
-  bool all_namespaces = false;
-};
-
-enum class Namespaces { kOne, kOneOrAll, kNone };
-void add_cluster_flags(flags::Command& command, ClusterFlags& flags, Namespaces namespaces);
-// Adds the same flags without -o.
-void add_connection_flags(flags::Command& command, ClusterFlags& flags, Namespaces namespaces);
-// Adds the positional argument JOB.
-flags::Flag add_job_argument(flags::Command& command, std::string& job);
 
 class ClusterAccess {
  public:
@@ -73,8 +60,5 @@ class ClusterAccess {
 // there is no access, or there is no answer. `name` is the requested object; empty: a list.
 absl::Status explain_failure(const absl::Status& status, const kube::Resource& resource, const std::string& ns,
                              const std::string& name);
-
-// Writes to standard output.
-absl::Status print(const std::string& text);
 
 }  // namespace gleaner::cli

@@ -1,25 +1,18 @@
-// gleaner explain JOB: prints the load of each machine of a running job, the limit of a step, and the gain of one more
-// summer.
-#include <memory>
+#include "cli/cluster/actions.h"
+
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/cluster/access.h"
 #include "cli/cluster/explain_view.h"
-#include "cli/commands.h"
+#include "cli/print.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::cli {
-namespace {
 
-struct Flags {
-  ClusterFlags cluster;
-  std::string job;
-};
-
-absl::Status run_explain(const Flags& flags) {
-  GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags.cluster));
+absl::Status run_explain(const ClusterFlags& flags) {
+  GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags));
   GLN_ASSIGN_OR_RETURN(const api::TrainingJob job, access->job(flags.job));
   GLN_ASSIGN_OR_RETURN(std::optional<api::ReductionPlan> plan, access->plan(flags.job));
   if (!plan) {
@@ -33,23 +26,12 @@ absl::Status run_explain(const Flags& flags) {
     return absl::Status(explained.status().code(),
                         absl::StrCat("TrainingJob ", job.meta.key(), ": ", explained.status().message()));
   }
-  if (flags.cluster.output == "json") {
+  if (flags.output == "json") {
     nlohmann::json object = to_json(*explained);
     object["autoscaler"] = to_json(job.status.summers);
     return print(absl::StrCat(object.dump(2), "\n"));
   }
   return print(absl::StrCat(to_text(*explained), autoscaler_text(job.status.summers, absl::Now())));
-}
-
-}  // namespace
-
-void add_explain_job(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
-  flags::Command command = app.add_command(
-      "explain", "Show the load of each machine of a running TrainingJob, and which machine limits the step");
-  add_job_argument(command, flags->job).required();
-  add_cluster_flags(command, flags->cluster, Namespaces::kOne);
-  command.on_chosen([flags, &context] { context.run = [flags] { return run_explain(*flags); }; });
 }
 
 }  // namespace gleaner::cli

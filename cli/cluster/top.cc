@@ -1,17 +1,16 @@
-// gleaner top: prints the spare resources of machines, and the performance of jobs.
-#include <memory>
+#include "cli/cluster/actions.h"
+
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster/access.h"
 #include "cli/cluster/machines.h"
 #include "cli/cluster/top_view.h"
-#include "cli/commands.h"
+#include "cli/print.h"
 #include "common/base/status_macros.h"
 #include "common/kube/resource.h"
 
 namespace gleaner::cli {
-namespace {
 
 absl::Status run_top(const ClusterFlags& flags) {
   GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags));
@@ -22,16 +21,6 @@ absl::Status run_top(const ClusterFlags& flags) {
     return print(absl::StrCat(top_json(machines.fleet.machines(), jobs, access->now()).dump(2), "\n"));
   }
   return print(top_text(machines.fleet.machines(), jobs, access->now()));
-}
-
-}  // namespace
-
-void add_top(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<ClusterFlags>();
-  flags::Command command =
-      app.add_command("top", "Show the spare resources of a cluster's machines, and the performance of its jobs");
-  add_cluster_flags(command, *flags, Namespaces::kNone);
-  command.on_chosen([flags, &context] { context.run = [flags] { return run_top(*flags); }; });
 }
 
 }  // namespace gleaner::cli

@@ -1,26 +1,20 @@
-// gleaner status [JOB]: lists the local jobs of this user and the jobs of a cluster, or shows the details of one of the
-// cluster's jobs.
-#include <memory>
+#include "cli/cluster/actions.h"
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster/access.h"
 #include "cli/cluster/job_view.h"
-#include "cli/commands.h"
 #include "cli/launcher/local_jobs.h"
 #include "cli/launcher/user_environment.h"
+#include "cli/print.h"
 #include "common/base/status_macros.h"
 #include "common/kube/object.h"
 #include "common/kube/resource.h"
 
 namespace gleaner::cli {
 namespace {
-
-struct Flags {
-  ClusterFlags cluster;
-  std::string job;
-};
 
 // Returns whether the user asks for a cluster's jobs alone. Their names are for commands that take a TrainingJob.
 bool asks_for_cluster(const ClusterFlags& flags) {
@@ -40,17 +34,17 @@ absl::Status print_json(const std::vector<kube::Object>& objects, const std::vec
   return print(absl::StrCat(list.dump(2), "\n"));
 }
 
-absl::Status print_cluster_jobs(ClusterAccess& access, const Flags& flags,
+absl::Status print_cluster_jobs(ClusterAccess& access, const ClusterFlags& flags,
                                 const std::vector<launcher::LocalJob>& local) {
   GLN_ASSIGN_OR_RETURN(std::vector<kube::Object> objects, access.list(kube::training_jobs(), access.ns()));
-  if (flags.cluster.output == "json") return print_json(objects, local);
+  if (flags.output == "json") return print_json(objects, local);
   std::vector<api::TrainingJob> jobs;
   std::string names;
   for (const kube::Object& object : objects) {
     absl::StrAppend(&names, kube::name_of(object), "\n");
     if (auto job = api::parse_training_job(object); job.ok()) jobs.push_back(*std::move(job));
   }
-  if (flags.cluster.output == "name") return print(names);
+  if (flags.output == "name") return print(names);
   if (jobs.empty()) {
     return print(access.ns().empty() ? "No TrainingJobs.\n"
                                      : absl::StrCat("No TrainingJobs in namespace ", access.ns(), "; -A: of all\n"));
@@ -58,9 +52,9 @@ absl::Status print_cluster_jobs(ClusterAccess& access, const Flags& flags,
   return print(jobs_table(std::move(jobs), access.ns().empty(), access.now()));
 }
 
-absl::Status print_jobs(const Flags& flags) {
-  const auto access = ClusterAccess::open(flags.cluster);
-  if (asks_for_cluster(flags.cluster)) {
+absl::Status print_jobs(const ClusterFlags& flags) {
+  const auto access = ClusterAccess::open(flags);
+  if (asks_for_cluster(flags)) {
     GLN_RETURN_IF_ERROR(access.status());
     return print_cluster_jobs(**access, flags, {});
   }
@@ -71,23 +65,23 @@ absl::Status print_jobs(const Flags& flags) {
     return absl::NotFoundError(
         absl::StrCat("no job of `gleaner run` of this user runs on this machine, and ", access.status().message()));
   }
-  const bool as_json = flags.cluster.output == "json";
+  const bool as_json = flags.output == "json";
   if (!has_cluster) return as_json ? print_json({}, local) : print(local_jobs_text(local));
   if (!as_json && !local.empty()) GLN_RETURN_IF_ERROR(print(local_jobs_text(local) + "\n"));
   GLN_RETURN_IF_ERROR(access.status());
   return print_cluster_jobs(**access, flags, local);
 }
 
-absl::Status print_job(ClusterAccess& access, const Flags& flags) {
+absl::Status print_job(ClusterAccess& access, const ClusterFlags& flags) {
   if (access.ns().empty()) return absl::InvalidArgumentError("one JOB is in one namespace: give -n instead of -A");
   GLN_ASSIGN_OR_RETURN(const kube::Object object, access.job_object(flags.job));
-  if (flags.cluster.output == "name") return print(absl::StrCat(flags.job, "\n"));
+  if (flags.output == "name") return print(absl::StrCat(flags.job, "\n"));
   GLN_ASSIGN_OR_RETURN(const std::optional<kube::Object> plan_object, access.plan_object(flags.job));
   // A user who may read jobs may lack the permission to read events.
   auto events = access.list(kube::events(), access.ns(), "",
                             absl::StrCat("involvedObject.kind=TrainingJob,involvedObject.name=", flags.job));
   if (!events.ok()) events = std::vector<kube::Object>();
-  if (flags.cluster.output == "json") {
+  if (flags.output == "json") {
     const nlohmann::json all = {
         {"job", object}, {"plan", plan_object ? *plan_object : nlohmann::json()}, {"events", *std::move(events)}};
     return print(absl::StrCat(all.dump(2), "\n"));
@@ -103,25 +97,12 @@ absl::Status print_job(ClusterAccess& access, const Flags& flags) {
   return print(job_text(job, plan, std::move(happened), access.now()));
 }
 
-absl::Status run_status(const Flags& flags) {
-  if (flags.job.empty()) return print_jobs(flags);
-  GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags.cluster));
-  return print_job(*access, flags);
-}
-
 }  // namespace
 
-void add_status(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
-  flags::Command command = app.add_command(
-      "status",
-      "List this machine's jobs of `gleaner run` and a cluster's TrainingJobs, or show the details of one TrainingJob");
-  add_job_argument(command, flags->job);
-  add_connection_flags(command, flags->cluster, Namespaces::kOneOrAll);
-  command.add_text("-o,--output", flags->cluster.output, "table, json, or name: names only")
-      .one_of({"table", "json", "name"})
-      .show_default();
-  command.on_chosen([flags, &context] { context.run = [flags] { return run_status(*flags); }; });
+absl::Status run_status(const ClusterFlags& flags) {
+  if (flags.job.empty()) return print_jobs(flags);
+  GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags));
+  return print_job(*access, flags);
 }
 
 }  // namespace gleaner::cli

@@ -1,0 +1,26 @@
+// Makes and prints the plan of `gleaner plan`, whatever the machines come from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/plan_flags.h"
+#include "common/plan/explain.h"
+#include "common/plan/plan.h"
+
+namespace gleaner::cli {
+
+double total_bytes(const std::vector<plan::Tensor>& tensors);
+
+// Returns the plan of these machines and tensors. `shares`: the share of each member, workers first; empty: those of
+// the bandwidth model. Errors: InvalidArgument.
+absl::StatusOr<plan::Plan> plan_of(const PlanFlags& flags, const plan::Fleet& fleet, std::vector<plan::Tensor> tensors,
+                                   uint32_t local_ranks, std::vector<double> shares = {});
+
+// Prints the plan as --output says. `head` comes before it, but not in JSON. `nodes` has the node of each machine,
+// workers first; empty: unknown.
+absl::Status print_plan(const PlanFlags& flags, const plan::Plan& plan, plan::Explanation explanation,
+                        const std::string& head, const std::vector<std::string>& nodes);
+
+}  // namespace gleaner::cli

@@ -1,0 +1,15 @@
+// What the programs `gleaner` and `gleaner-cluster` have in common: a command line with commands.
+#pragma once
+
+#include <functional>
+
+#include "cli/commands.h"
+#include "common/flags/command.h"
+
+namespace gleaner::cli {
+
+// Runs a program whose commands `declare` adds, and returns its exit status (commands.h). The program is named after
+// argv[0]: "kubectl gleaner" if kubectl runs it as a plugin, else "gleaner".
+int run_program(int argc, char** argv, const std::function<void(flags::Program&, Context&)>& declare);
+
+}  // namespace gleaner::cli
