@@ -23,7 +23,7 @@
 namespace gleaner::cli {
 namespace {
 
-struct Flags {
+struct BenchPushPullFlags {
   TensorFlags tensors;
   std::string dtype;
   uint64_t steps = 10;
@@ -47,7 +47,7 @@ struct Result {
   std::string strategy;    // that sums the first tensor
 };
 
-absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const Flags& flags) {
+absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const BenchPushPullFlags& flags) {
   GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of(flags.tensors));
   const std::optional<DataType> type = parse_data_type(flags.dtype);
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const Flags& flags) {
 class Bench {
  public:
   // All arguments must outlive the Bench.
-  Bench(const Flags& flags, BenchTensors& tensors, BenchSession& session, const Clock& clock)
+  Bench(const BenchPushPullFlags& flags, BenchTensors& tensors, BenchSession& session, const Clock& clock)
       : flags_(flags), tensors_(tensors), session_(session), clock_(clock), handles_(tensors.size()) {}
 
   absl::StatusOr<Result> run() {
@@ -209,7 +209,7 @@ class Bench {
     return absl::OkStatus();
   }
 
-  const Flags& flags_;
+  const BenchPushPullFlags& flags_;
   BenchTensors& tensors_;
   BenchSession& session_;
   const Clock& clock_;
@@ -225,7 +225,7 @@ class Bench {
   std::vector<std::vector<Strategy>> strategies_;  // by tensor, in the order of their first push_pulls
 };
 
-std::string to_json(const Flags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
+std::string to_json(const BenchPushPullFlags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
   nlohmann::ordered_json line;
   line["worker"] = info.worker;
   line["workers"] = info.workers;
@@ -242,7 +242,7 @@ std::string to_json(const Flags& flags, const gln_rank_info& info, uint64_t byte
   return line.dump();
 }
 
-std::string to_text(const Flags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
+std::string to_text(const BenchPushPullFlags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
   std::vector<double> seconds = result.step_seconds();
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
@@ -254,7 +254,7 @@ std::string to_text(const Flags& flags, const gln_rank_info& info, uint64_t byte
          absl::StrFormat("\n  worker %d reached %s", info.worker, result.transports);
 }
 
-absl::Status run_bench(const Flags& flags) {
+absl::Status run_bench(const BenchPushPullFlags& flags) {
   GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> list, tensors_of(flags));
   GLN_ASSIGN_OR_RETURN(BenchTensors tensors, BenchTensors::make(std::move(list)));
   const SystemEnv system{LogOptions{}};
@@ -276,7 +276,7 @@ absl::Status run_bench(const Flags& flags) {
 }  // namespace
 
 void add_bench_push_pull(flags::Command& bench, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BenchPushPullFlags>();
   flags::Command command = bench.add_command(
       "push-pull",
       "Run one rank of a job that sums known data; the variables GLEANER_* say which rank, as `gleaner run` sets them");

@@ -22,7 +22,7 @@
 namespace gleaner::cli {
 namespace {
 
-struct Flags {
+struct BenchSumFlags {
   std::string dtype = "fp32";
   std::string bytes = "64MiB";
   uint32_t sources = 2;
@@ -92,7 +92,7 @@ Rates measure(const kernels::Kernels& kernels, DataType type, size_t bytes, Oper
           .memcpy = static_cast<double>(2 * bytes) / upper_median(copies)};
 }
 
-absl::Status run_bench_sum(const Flags& flags) {
+absl::Status run_bench_sum(const BenchSumFlags& flags) {
   const std::optional<DataType> type = parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
   GLN_ASSIGN_OR_RETURN(const uint64_t bytes, parse_bytes(flags.bytes));
   if (bytes == 0 || bytes % size_of(*type) != 0) {
@@ -128,7 +128,7 @@ absl::Status run_bench_sum(const Flags& flags) {
 }  // namespace
 
 void add_bench_sum(flags::Command& bench, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BenchSumFlags>();
   flags::Command command = bench.add_command("sum", "Measure how fast this machine sums, compared with memcpy");
   add_data_type_flag(command, flags->dtype, "Data type").show_default();
   command.add_text("--bytes", flags->bytes, "Size of each source: 64MiB or 67108864").show_default();

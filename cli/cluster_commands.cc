@@ -8,9 +8,8 @@ namespace {
 template <typename Flags>
 void run_when_chosen(flags::Command command, Context& context, std::shared_ptr<Flags> flags,
                      const std::function<absl::Status(const Flags&)>& action) {
-  command.on_chosen([flags = std::move(flags), action, &context] {
-    context.run = [flags, action] { return action(*flags); };
-  });
+  command.on_chosen(
+      [flags = std::move(flags), action, &context] { context.run = [flags, action] { return action(*flags); }; });
 }
 
 }  // namespace

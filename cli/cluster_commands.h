@@ -1,6 +1,6 @@
 // The commands that read a Kubernetes cluster and change nothing in it. Two programs declare them. `gleaner` parses the
-// command line, so it has their help and completion. Then it runs `gleaner-cluster`, which carries them out. So `gleaner`
-// needs no client of the API server, which is a large part of the code.
+// command line, so it has their help and completion. Then it runs `gleaner-cluster`, which carries them out. So
+// `gleaner` needs no client of the API server, which is a large part of the code.
 #pragma once
 
 #include <functional>

@@ -19,9 +19,9 @@ absl::Status run_cluster_program(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   ::execv(program.c_str(), argv.data());
-  return absl::FailedPreconditionError(
-      absl::StrCat("expected the program ", program, ", which reads Kubernetes clusters: ", std::strerror(errno),
-                   errno == ENOENT ? "; `make build` makes it" : ""));
+  return absl::FailedPreconditionError(absl::StrCat("expected the program ", program,
+                                                    ", which reads Kubernetes clusters: ", std::strerror(errno),
+                                                    errno == ENOENT ? "; `make build` makes it" : ""));
 }
 
 }  // namespace gleaner::cli

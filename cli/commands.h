@@ -17,8 +17,8 @@ namespace gleaner::cli {
 
 struct Context {
   std::vector<std::string> arguments;  // the command line, with the program's name
-  std::function<absl::Status()> run;  // set by the action of the chosen subcommand
-  int exit_status = 0;                // returned by main() if run() returned OK; `gleaner run` sets a worker's status
+  std::function<absl::Status()> run;   // set by the action of the chosen subcommand
+  int exit_status = 0;                 // returned by main() if run() returned OK; `gleaner run` sets a worker's status
 };
 
 void add_ranks(flags::Command& app, Context& context);

@@ -18,7 +18,7 @@
 namespace gleaner::cli {
 namespace {
 
-struct Flags {
+struct CoordinatorFlags {
   JobFlags job;
   std::string listen;
   std::string token_file;
@@ -33,7 +33,7 @@ int wait_for_job(coordinator::Server& server, const EndSignals& signals) {
       });
 }
 
-absl::Status run_coordinator(const Flags& flags, Context& context) {
+absl::Status run_coordinator(const CoordinatorFlags& flags, Context& context) {
   GLN_ASSIGN_OR_RETURN(coordinator::Options options, to_options(flags.job));
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
@@ -59,7 +59,7 @@ absl::Status run_coordinator(const Flags& flags, Context& context) {
 }  // namespace
 
 void add_coordinator(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CoordinatorFlags>();
   flags::Command command = app.add_command("coordinator", "Coordinate one job: its members, tensors and plans");
   command.add_text("--listen", flags->listen, "HOST:PORT to listen on; port 0: any free port").required().address();
   command

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "cli/flag_error.h"
 #include "common/base/file.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
@@ -21,16 +22,12 @@ using strategy::Hiding;
 
 constexpr char kPriceFields[] = "worker, summer, summer_ports, nic, switch_port, cable, uplinks, hours";
 
-absl::Status wrong(absl::string_view flag, absl::string_view message) {
-  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", message));
-}
-
 absl::StatusOr<double> parse_compute_time(const std::string& text) {
-  if (text.empty()) return wrong("--prices", "give --compute-time T, too, for example 16ms");
+  if (text.empty()) return flag_error("--prices", "give --compute-time T, too, for example 16ms");
   absl::Duration time;
   if (!absl::ParseDuration(text, &time) || time <= absl::ZeroDuration() || time == absl::InfiniteDuration()) {
-    return wrong("--compute-time",
-                 absl::StrCat(quote(text), " is not a duration above 0; write for example 16ms or 0.5s"));
+    return flag_error("--compute-time",
+                      absl::StrCat(quote(text), " is not a duration above 0; write for example 16ms or 0.5s"));
   }
   return absl::ToDoubleSeconds(time);
 }
@@ -70,7 +67,7 @@ absl::StatusOr<std::optional<plan::Prices>> read_prices(const std::string& path)
   const auto text = read_file(path, "the prices");
   if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat("--prices: ", text.status().message()));
   auto prices = parse_prices(*text);
-  if (!prices.ok()) return wrong("--prices", absl::StrCat("'", path, "': ", prices.status().message()));
+  if (!prices.ok()) return flag_error("--prices", absl::StrCat("'", path, "': ", prices.status().message()));
   return *prices;
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/flag_error.h"
 #include "cli/rank_map_file.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
@@ -20,22 +21,18 @@
 namespace gleaner::cli {
 namespace {
 
-absl::Status wrong(absl::string_view flag, absl::string_view message) {
-  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", message));
-}
-
 absl::Status check_flags(const JobFlags& flags, const coordinator::Options& options) {
   if (flags.topology.text.empty()) {
-    if (!flags.topology.uplink.empty()) return wrong("--uplink", "give --topology, too");
-    if (!flags.topology.latency.empty()) return wrong("--latency", "give --topology, too");
-    if (!flags.rank_map.empty()) return wrong("--rank-map", "give --topology, too");
+    if (!flags.topology.uplink.empty()) return flag_error("--uplink", "give --topology, too");
+    if (!flags.topology.latency.empty()) return flag_error("--latency", "give --topology, too");
+    if (!flags.rank_map.empty()) return flag_error("--rank-map", "give --topology, too");
     return absl::OkStatus();
   }
   if (!options.reduction.schedule.has_value()) {
-    return wrong("--topology", "summers have no ranks to map; give --strategy auto or a schedule, too");
+    return flag_error("--topology", "summers have no ranks to map; give --strategy auto or a schedule, too");
   }
   if (options.is_elastic()) {
-    return wrong("--topology", "the workers of an elastic job change, so they have no fixed hosts; leave it out");
+    return flag_error("--topology", "the workers of an elastic job change, so they have no fixed hosts; leave it out");
   }
   return absl::OkStatus();
 }
@@ -121,7 +118,7 @@ absl::Status set_network(const JobFlags& flags, coordinator::Options& options) {
   GLN_ASSIGN_OR_RETURN(network.topology, topology_of_job(flags));
   GLN_RETURN_IF_ERROR(read_map(flags.rank_map, network));
   if (const auto fits = strategy::validate(network, options.workers, options.summers); !fits.ok()) {
-    return wrong(network.source == strategy::RankMapSource::kGiven ? "--rank-map" : "--topology", fits.message());
+    return flag_error(network.source == strategy::RankMapSource::kGiven ? "--rank-map" : "--topology", fits.message());
   }
   GLN_RETURN_IF_ERROR(find_groups(options.workers, *options.reduction.schedule, network));
   set_stages(network, options.workers, *options.reduction.schedule);
@@ -140,11 +137,11 @@ absl::Status find_rank_maps(const Env& env, coordinator::Options& options) {
   std::vector<plan::ScheduleParameters> schedules = {*options.reduction.schedule};
   if (options.reduction.schedule->algorithm == strategy::kAuto) {
     auto possible = strategy::schedules_for(network, options.workers);
-    if (!possible.ok()) return wrong("--topology", possible.status().message());
+    if (!possible.ok()) return flag_error("--topology", possible.status().message());
     schedules = *std::move(possible);
   }
   auto mapped = strategy::map_ranks(network, options.workers, schedules);
-  if (!mapped.ok()) return wrong("--rank-map", mapped.status().message());
+  if (!mapped.ok()) return flag_error("--rank-map", mapped.status().message());
   network.mapped = *std::move(mapped);
   if (!network.mapped.empty()) env.log->info("rank maps", "seconds", effects_of(network.mapped));
   if (options.reduction.schedule->algorithm != strategy::kAuto && !network.mapped.empty()) {

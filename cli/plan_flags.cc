@@ -71,9 +71,8 @@ void add_plan(flags::Command& app, Context& context, std::function<absl::Status(
                 "limits the step, what one more summer would gain")
       .one_of({"json", "table", "explain"})
       .show_default();
-  plan.on_chosen([flags, action = std::move(action), &context] {
-    context.run = [flags, action] { return action(*flags); };
-  });
+  plan.on_chosen(
+      [flags, action = std::move(action), &context] { context.run = [flags, action] { return action(*flags); }; });
 }
 
 }  // namespace gleaner::cli

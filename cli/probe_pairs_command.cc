@@ -33,7 +33,7 @@ using launcher::Process;
 constexpr absl::Duration kStartTimeout = absl::Seconds(30);  // of a command on a host, which SSH may have to reach
 constexpr absl::Duration kPairTimeout = absl::Seconds(40);
 
-struct Flags {
+struct ProbePairsFlags {
   std::string hosts, token_file;
 };
 
@@ -152,7 +152,7 @@ class Pairs {
   std::vector<std::string> listening_;           // their addresses
 };
 
-absl::Status run_pairs(const Flags& flags) {
+absl::Status run_pairs(const ProbePairsFlags& flags) {
   const SystemEnv system({"probe", LogLevel::kWarning});
   const Env& env = system.env();
   GLN_ASSIGN_OR_RETURN(launcher::Hosts hosts, launcher::read_hosts(flags.hosts, 2, 0));
@@ -174,7 +174,7 @@ absl::Status run_pairs(const Flags& flags) {
 }  // namespace
 
 void add_probe_pairs(flags::Command& probe, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ProbePairsFlags>();
   flags::Command pairs = probe.add_command("pairs", "Measure each two hosts, one pair at a time, and write the probes");
   pairs
       .add_text(

@@ -31,7 +31,7 @@ using topology::Topology;
 
 constexpr char kHdrm[] = "hdrm";
 
-struct Flags {
+struct RanksFlags {
   TopologyFlags topology;
   std::string algorithm, bytes;
   int64_t ranks = -1;  // -1: as many as hosts
@@ -44,7 +44,7 @@ struct Flags {
 
 // Returns the number of groups in which racks and two-level work; 0: the algorithm's default. For racks that is the
 // number of different racks in the hosts' places.
-absl::StatusOr<uint32_t> group_count(const Flags& flags, const Topology& topology, uint32_t ranks) {
+absl::StatusOr<uint32_t> group_count(const RanksFlags& flags, const Topology& topology, uint32_t ranks) {
   uint32_t count = flags.groups;
   if (count == 0 && flags.algorithm == "racks") {
     absl::flat_hash_set<uint32_t> racks;
@@ -61,7 +61,7 @@ absl::StatusOr<uint32_t> group_count(const Flags& flags, const Topology& topolog
       absl::StrCat("--groups is ", count, ", but there are ", ranks, " ranks; a group has one at least"));
 }
 
-absl::StatusOr<Schedule> schedule_of(const Flags& flags, const Topology& topology, uint32_t ranks) {
+absl::StatusOr<Schedule> schedule_of(const RanksFlags& flags, const Topology& topology, uint32_t ranks) {
   collective::ScheduleRequest request;
   request.algorithm = flags.algorithm == kHdrm ? "halving-doubling" : flags.algorithm;
   request.ranks = ranks;
@@ -75,7 +75,7 @@ absl::StatusOr<Schedule> schedule_of(const Flags& flags, const Topology& topolog
 }
 
 // Returns the number of ranks: that of --ranks, or one for each host.
-absl::StatusOr<uint32_t> ranks_of(const Flags& flags, const Topology& topology) {
+absl::StatusOr<uint32_t> ranks_of(const RanksFlags& flags, const Topology& topology) {
   if (flags.ranks < 0) return topology.host_count();
   if (flags.ranks > topology.host_count()) {
     return absl::InvalidArgumentError(absl::StrCat("--ranks is ", flags.ranks, ", but the topology has ",
@@ -84,7 +84,8 @@ absl::StatusOr<uint32_t> ranks_of(const Flags& flags, const Topology& topology) 
   return static_cast<uint32_t>(flags.ranks);
 }
 
-absl::StatusOr<ranks::Groups> groups_of(const Flags& flags, const Topology& topology, const topology::Paths& paths) {
+absl::StatusOr<ranks::Groups> groups_of(const RanksFlags& flags, const Topology& topology,
+                                        const topology::Paths& paths) {
   if (flags.groups == 0) return ranks::Groups();
   if (flags.groups > topology.host_count()) {
     return absl::InvalidArgumentError(absl::StrCat("--groups is ", flags.groups, ", but the topology has ",
@@ -116,7 +117,7 @@ struct Choice {
   std::string origin;
 };
 
-absl::StatusOr<Choice> search(const Flags& flags, const Schedule& schedule, const Topology& topology,
+absl::StatusOr<Choice> search(const RanksFlags& flags, const Schedule& schedule, const Topology& topology,
                               const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups,
                               ProgressReport& progress) {
   ranks::SearchOptions options;
@@ -144,7 +145,7 @@ absl::StatusOr<Choice> search(const Flags& flags, const Schedule& schedule, cons
   return Choice{std::move(found.host_of), std::move(origin)};
 }
 
-absl::StatusOr<Choice> choose(const Flags& flags, const Schedule& schedule, const Topology& topology,
+absl::StatusOr<Choice> choose(const RanksFlags& flags, const Schedule& schedule, const Topology& topology,
                               const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups,
                               ProgressReport& progress) {
   if (flags.algorithm != kHdrm) return search(flags, schedule, topology, paths, bytes, groups, progress);
@@ -165,7 +166,7 @@ std::string to_text(const RankMapReport& report, const std::string& output) {
   return to_table(report);
 }
 
-absl::Status run_ranks(const Flags& flags) {
+absl::Status run_ranks(const RanksFlags& flags) {
   const auto bytes = parse_bytes(flags.bytes);
   if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat("--bytes: ", bytes.status().message()));
   GLN_ASSIGN_OR_RETURN(const Topology topology, topology_of(flags.topology));
@@ -198,7 +199,7 @@ std::vector<std::string> algorithm_names() {
 }  // namespace
 
 void add_ranks(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<RanksFlags>();
   flags::Command ranks = app.add_command("ranks", "Find which host should have which rank of an all-reduce");
   add_topology_flag(ranks, flags->topology).required();
   add_link_flags(ranks, flags->topology);

@@ -54,7 +54,7 @@ using launcher::Kind;
 using launcher::Launcher;
 using launcher::LocalJobs;
 
-struct Flags {
+struct RunFlags {
   JobFlags job;
   std::string hosts;
   std::string token_file;
@@ -80,7 +80,7 @@ std::string summer_program() {
 std::string any_port(const Host& host) { return Address{host.address, 0}.to_string(); }
 
 // Returns "OMP_NUM_THREADS=1" if the workers should have it (launcher::one_thread()), and tells the user.
-std::string one_thread_each(const Flags& flags, const launcher::UserEnvironment& user) {
+std::string one_thread_each(const RunFlags& flags, const launcher::UserEnvironment& user) {
   const bool on_one_machine = flags.hosts.empty();
   const auto processes = static_cast<uint32_t>(flags.job.local_ranks * (on_one_machine ? flags.job.workers : 1));
   std::string variable = launcher::one_thread(processes, user);
@@ -91,7 +91,7 @@ std::string one_thread_each(const Flags& flags, const launcher::UserEnvironment&
   return variable;
 }
 
-absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::string& coordinator,
+absl::Status start_workers(const RunFlags& flags, const Hosts& hosts, const std::string& coordinator,
                            const std::string& token_file, const launcher::UserEnvironment& user, Launcher& processes) {
   const bool elastic = flags.job.min_workers > 0 || flags.job.max_workers > 0;
   const double open_timeout = elastic ? kElasticOpenTimeout : flags.job.start_timeout;
@@ -130,7 +130,7 @@ absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::st
   return absl::OkStatus();
 }
 
-absl::Status start_summers(const Flags& flags, const Hosts& hosts, const std::string& coordinator,
+absl::Status start_summers(const RunFlags& flags, const Hosts& hosts, const std::string& coordinator,
                            const std::string& token_file, Launcher& processes) {
   const std::string program = flags.job.summers > 0 ? summer_program() : "";
   for (int64_t summer = 0; summer < flags.job.summers; ++summer) {
@@ -166,7 +166,7 @@ int not_started(const absl::Status& status) {
   return absl::IsPermissionDenied(status) ? 126 : 1;
 }
 
-std::unique_ptr<BackgroundCapture> start_trace(const Env& env, const Flags& flags, const Address& coordinator,
+std::unique_ptr<BackgroundCapture> start_trace(const Env& env, const RunFlags& flags, const Address& coordinator,
                                                const std::string& token) {
   if (flags.trace.empty()) return nullptr;
   member::JoinOptions options;
@@ -239,7 +239,7 @@ absl::StatusOr<Token> make_or_read_token(const Env& env, const std::string& toke
 
 // Checks that there are enough descriptors for the connections and the output of all processes. gRPC would not report
 // that it can't accept a connection.
-absl::Status check_descriptors_of(const Flags& flags) {
+absl::Status check_descriptors_of(const RunFlags& flags) {
   constexpr int64_t kOfAProcess = 4;  // its connection, the pipes of its output, and some of the next one's start
   constexpr int64_t kOfTheLauncher = 24;
   const int64_t processes = flags.job.workers * flags.job.local_ranks + flags.job.summers;
@@ -248,7 +248,7 @@ absl::Status check_descriptors_of(const Flags& flags) {
 
 // Lets other commands of this user find the job, and tells the user how to trace it. The job does without, if this user
 // has no folder for it. `pid`: of the process that the user started.
-void announce(const Env& env, const Flags& flags, const LocalJobs& local_jobs, int64_t pid,
+void announce(const Env& env, const RunFlags& flags, const LocalJobs& local_jobs, int64_t pid,
               const std::string& coordinator, const std::string& token_file) {
   const auto process = launcher::identify(pid);
   absl::Status added = process.status();
@@ -266,7 +266,7 @@ void announce(const Env& env, const Flags& flags, const LocalJobs& local_jobs, i
   }
 }
 
-absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const launcher::UserEnvironment& user,
+absl::StatusOr<int> run_job(const RunFlags& flags, const Hosts& hosts, const launcher::UserEnvironment& user,
                             const LocalJobs& local_jobs, int64_t pid) {
   GLN_RETURN_IF_ERROR(check_descriptors_of(flags));
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
@@ -316,7 +316,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const launch
   return exit_status;
 }
 
-absl::Status run_command(const Flags& flags, Context& context) {
+absl::Status run_command(const RunFlags& flags, Context& context) {
   // Checks the whole command line before any process is started.
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
   GLN_RETURN_IF_ERROR(parse_log_level(flags.job.log_level).status());
@@ -352,7 +352,7 @@ absl::Status run_command(const Flags& flags, Context& context) {
 }  // namespace
 
 void add_run(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<RunFlags>();
   flags::Command command =
       app.add_command("run", "Start a job: coordinator, summers, and, after --, COMMAND as every worker");
   add_job_flags(command, flags->job, "warning");

@@ -19,7 +19,7 @@
 namespace gleaner::cli {
 namespace {
 
-struct Flags {
+struct ScheduleFlags {
   std::string algorithm;
   int64_t ranks = -1;  // -1: not given
   std::string stages;
@@ -31,7 +31,7 @@ struct Flags {
 };
 
 // Returns the flags that an error of make_schedule() is about: those of parameters, or else of the ranks.
-std::string flags_in_question(const Flags& flags) {
+std::string flags_in_question(const ScheduleFlags& flags) {
   std::vector<std::string> given;
   if (!flags.stages.empty()) given.push_back(absl::StrCat("--stages ", flags.stages));
   if (flags.radix != 0) given.push_back(absl::StrCat("--radix ", flags.radix));
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<uint32_t>> parse_counts(absl::string_view flag, const
   return counts;
 }
 
-absl::StatusOr<collective::Schedule> schedule_of(const Flags& flags) {
+absl::StatusOr<collective::Schedule> schedule_of(const ScheduleFlags& flags) {
   if (flags.algorithm.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("give --algorithm, one of ", absl::StrJoin(collective::algorithms(), ", ")));
@@ -90,7 +90,7 @@ absl::Status print_json(const collective::Schedule& schedule) {
   });
 }
 
-absl::Status run_schedule(const Flags& flags) {
+absl::Status run_schedule(const ScheduleFlags& flags) {
   GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, schedule_of(flags));
   if (flags.output == "json") return print_json(schedule);
   GLN_ASSIGN_OR_RETURN(const std::string table, to_table(schedule));
@@ -100,7 +100,7 @@ absl::Status run_schedule(const Flags& flags) {
 }  // namespace
 
 void add_schedule(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ScheduleFlags>();
   flags::Command schedule = app.add_command("schedule", "Print the messages of an all-reduce, rank by rank");
   const auto names = collective::algorithms();
   schedule.add_text("--algorithm", flags->algorithm, "How ranks sum their vectors")

@@ -29,7 +29,7 @@
 namespace gleaner::cli {
 namespace {
 
-struct Flags {
+struct SimFlags {
   TopologyFlags topology;
   SimulationFlags simulation;
   ConditionFlags conditions;
@@ -65,7 +65,7 @@ absl::Status write_plot(const std::string& path, const std::string& svg) {
   return absl::UnavailableError(absl::StrCat("--plot ", path, ": it can't be written: ", std::strerror(errno)));
 }
 
-std::string title_of(const Flags& flags, const Simulation& simulation) {
+std::string title_of(const SimFlags& flags, const Simulation& simulation) {
   const std::string members =
       flags.simulation.algorithm == plan::kSummersStrategy
           ? absl::StrCat(counted(simulation.ranks, "worker"), " and ", counted(simulation.summers, "summer"))
@@ -74,7 +74,7 @@ std::string title_of(const Flags& flags, const Simulation& simulation) {
                       flags.topology.text);
 }
 
-absl::Status run_one(const Flags& flags) {
+absl::Status run_one(const SimFlags& flags) {
   if (!flags.sweep.plot.empty()) return absl::InvalidArgumentError("--plot needs --sweep SIZES");
   if (flags.output == "svg") return absl::InvalidArgumentError("--output svg needs --sweep SIZES");
   if (flags.simulation.algorithm.find(',') != std::string::npos) {
@@ -89,7 +89,7 @@ absl::Status run_one(const Flags& flags) {
                                       : to_table(simulation, topology, title_of(flags, simulation)));
 }
 
-absl::Status sweep(const Flags& flags) {
+absl::Status sweep(const SimFlags& flags) {
   if (!flags.conditions.background.empty() || !flags.conditions.failures.empty()) {
     return absl::InvalidArgumentError(
         "--background and --fail do not fit --sweep, whose topologies have different hosts");
@@ -105,7 +105,7 @@ absl::Status sweep(const Flags& flags) {
   return print(flags.output == "json" ? to_json(result) : to_table(result));
 }
 
-absl::Status run_sim(const Flags& flags) {
+absl::Status run_sim(const SimFlags& flags) {
   GLN_RETURN_IF_ERROR(check_algorithms(flags.simulation.algorithm));
   return flags.sweep.sizes.empty() ? run_one(flags) : sweep(flags);
 }
@@ -113,7 +113,7 @@ absl::Status run_sim(const Flags& flags) {
 }  // namespace
 
 void add_sim(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SimFlags>();
   flags::Command sim = app.add_command("sim", "Simulate an all-reduce or summers on a network");
   add_topology_flag(sim, flags->topology).required();
   add_link_flags(sim, flags->topology);

@@ -38,17 +38,17 @@ using topology::Topology;
 constexpr char kPlan[] = "plan";               // a value of --partition-bytes
 constexpr uint64_t kMaxMessages = 40'000'000;  // of a plan; a message takes about 25 bytes of memory
 
-absl::Status wrong(const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); }
+absl::Status invalid(const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); }
 
 absl::StatusOr<uint32_t> members_of(const SimulationFlags& flags, const Topology& topology) {
   const int64_t hosts = topology.host_count();
   const int64_t summers = std::max<int64_t>(flags.summers, 0);
   if (flags.ranks >= 0 && flags.ranks + summers > hosts) {
-    return wrong("--ranks is ", flags.ranks, flags.summers > 0 ? absl::StrCat(" and --summers ", summers) : "",
-                 ", but the topology has ", hosts, " hosts; a host has one rank or summer at most");
+    return invalid("--ranks is ", flags.ranks, flags.summers > 0 ? absl::StrCat(" and --summers ", summers) : "",
+                   ", but the topology has ", hosts, " hosts; a host has one rank or summer at most");
   }
   if (flags.ranks < 0 && summers >= hosts) {
-    return wrong("--summers is ", summers, ", but the topology has ", hosts, " hosts, and a worker needs one, too");
+    return invalid("--summers is ", summers, ", but the topology has ", hosts, " hosts, and a worker needs one, too");
   }
   return static_cast<uint32_t>(flags.ranks < 0 ? hosts : flags.ranks + summers);
 }
@@ -71,17 +71,17 @@ absl::StatusOr<std::vector<uint32_t>> map_of(const SimulationFlags& flags, const
   if (absl::string_view seed = flags.rank_map; absl::ConsumePrefix(&seed, kRandom)) {
     uint64_t number = 0;
     if (absl::SimpleAtoi(seed, &number)) return random_map(members, topology, number);
-    return wrong("--rank-map ", quote(flags.rank_map), ": expected random:SEED, where SEED is a whole number");
+    return invalid("--rank-map ", quote(flags.rank_map), ": expected random:SEED, where SEED is a whole number");
   }
   absl::StatusOr<std::vector<uint32_t>> map = read_rank_map(flags.rank_map, topology);
   if (!map.ok()) return absl::Status(map.status().code(), absl::StrCat("--rank-map: ", map.status().message()));
   if (map->size() < members) {
-    return wrong("--rank-map: the file has hosts for ", map->size(), " ranks, but ", members, " need one",
-                 flags.ranks < 0 ? "; --ranks N simulates fewer" : "");
+    return invalid("--rank-map: the file has hosts for ", map->size(), " ranks, but ", members, " need one",
+                   flags.ranks < 0 ? "; --ranks N simulates fewer" : "");
   }
   map->resize(members);
   const absl::Status fits = netsim::check_hosts("rank", *map, members, topology);
-  if (!fits.ok()) return wrong("--rank-map: ", fits.message());
+  if (!fits.ok()) return invalid("--rank-map: ", fits.message());
   return map;
 }
 
@@ -93,7 +93,7 @@ absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t rank
   GLN_ASSIGN_OR_RETURN(request.stages, parse_stages(flags.stages));
   absl::StatusOr<Schedule> schedule = collective::make_schedule(request);
   if (schedule.ok()) return schedule;
-  return wrong("--algorithm ", request.algorithm, ": ", schedule.status().message());
+  return invalid("--algorithm ", request.algorithm, ": ", schedule.status().message());
 }
 
 // Returns the plan of a job in which the hosts of `map` sum one tensor, by a schedule that cuts a partition into
@@ -101,7 +101,7 @@ absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t rank
 absl::StatusOr<plan::Plan> plan_of(const SimulationFlags& flags, const Topology& topology,
                                    const std::vector<uint32_t>& map, uint32_t workers, double slices) {
   auto tensors = one_tensor(flags.bytes);
-  if (!tensors.ok()) return wrong("--bytes: ", tensors.status().message());
+  if (!tensors.ok()) return invalid("--bytes: ", tensors.status().message());
   plan::PartitionOptions options;
   if (flags.partition_bytes != kPlan) {
     GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
@@ -116,8 +116,8 @@ absl::StatusOr<plan::Plan> plan_of(const SimulationFlags& flags, const Topology&
 }
 
 absl::Status too_many(const plan::Plan& plan, uint64_t messages) {
-  return wrong(plan.partitions.size(), " partitions of ", plan.workers, " workers are ", messages,
-               " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
+  return invalid(plan.partitions.size(), " partitions of ", plan.workers, " workers are ", messages,
+                 " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
 }
 
 // Returns how a job would cut the vector; without --partition-bytes, does not cut it.
@@ -139,18 +139,18 @@ absl::StatusOr<netsim::Partitions> partitions_of(const SimulationFlags& flags, c
 
 absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const Topology& topology,
                                              const netsim::Conditions& conditions, const SimulationProgress& progress) {
-  if (flags.summers >= 0) return wrong("--summers needs --algorithm summers");
+  if (flags.summers >= 0) return invalid("--summers needs --algorithm summers");
   const auto bytes = parse_bytes(flags.bytes);
-  if (!bytes.ok()) return wrong("--bytes: ", bytes.status().message());
+  if (!bytes.ok()) return invalid("--bytes: ", bytes.status().message());
   GLN_ASSIGN_OR_RETURN(const uint32_t ranks, members_of(flags, topology));
   GLN_ASSIGN_OR_RETURN(const Schedule schedule, schedule_of(flags, ranks));
   const topology::Paths paths(topology);
   const auto best = [&] { return best_rank_map(schedule, topology, paths, *bytes, flags.seed, progress.searching); };
   std::vector<uint32_t> map;
   if (flags.algorithm == kHdrm) {
-    if (!flags.rank_map.empty()) return wrong("--algorithm hdrm has its own rank map; leave --rank-map out");
+    if (!flags.rank_map.empty()) return invalid("--algorithm hdrm has its own rank map; leave --rank-map out");
     const auto made = ranks::hdrm(topology, ranks);
-    if (!made.ok()) return wrong("--algorithm hdrm: ", made.status().message());
+    if (!made.ok()) return invalid("--algorithm hdrm: ", made.status().message());
     map = *made;
   } else {
     GLN_ASSIGN_OR_RETURN(map, map_of(flags, topology, ranks, best));
@@ -169,10 +169,10 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
 
 absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const Topology& topology,
                                             const netsim::Conditions& conditions, const SimulationProgress& progress) {
-  if (!flags.stages.empty() || flags.radix != 0) return wrong("--stages and --radix don't fit --algorithm summers");
+  if (!flags.stages.empty() || flags.radix != 0) return invalid("--stages and --radix don't fit --algorithm summers");
   GLN_ASSIGN_OR_RETURN(const uint32_t members, members_of(flags, topology));
   const auto summers = static_cast<uint32_t>(std::max<int64_t>(flags.summers, 0));
-  const auto no_best = [] { return wrong("--rank-map best needs an all-reduce; summers have no ranks to map"); };
+  const auto no_best = [] { return invalid("--rank-map best needs an all-reduce; summers have no ranks to map"); };
   GLN_ASSIGN_OR_RETURN(const std::vector<uint32_t> map, map_of(flags, topology, members, no_best));
   GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, topology, map, members - summers, 1));
   const plan::Fleet fleet = netsim::fleet_of(topology, map, members - summers);

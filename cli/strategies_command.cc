@@ -23,7 +23,7 @@
 namespace gleaner::cli {
 namespace {
 
-struct Flags {
+struct StrategiesFlags {
   TopologyFlags topology;
   int64_t summers = 0;
   std::string sizes = "4,1KiB,16KiB,64KiB,1MiB,64MiB";
@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<uint64_t>> parse_sizes(const std::string& text) {
   return sizes;
 }
 
-absl::StatusOr<Comparison> compare(const Flags& flags) {
+absl::StatusOr<Comparison> compare(const StrategiesFlags& flags) {
   GLN_ASSIGN_OR_RETURN(topology::Topology topology, topology_of(flags.topology));
   const auto summers = static_cast<uint32_t>(flags.summers);
   if (summers >= topology.host_count()) {
@@ -166,7 +166,7 @@ std::string to_json(const Comparison& comparison) {
   return json.dump(2) + "\n";
 }
 
-absl::Status run_strategies(const Flags& flags) {
+absl::Status run_strategies(const StrategiesFlags& flags) {
   GLN_ASSIGN_OR_RETURN(const Comparison comparison, compare(flags));
   return print(flags.output == "json" ? to_json(comparison) : to_table(comparison));
 }
@@ -174,7 +174,7 @@ absl::Status run_strategies(const Flags& flags) {
 }  // namespace
 
 void add_strategies(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<StrategiesFlags>();
   flags::Command command =
       app.add_command("strategies", "Compare the ways in which a job could sum its tensors, by modelled times");
   add_topology_flag(command, flags->topology);

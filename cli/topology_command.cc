@@ -16,13 +16,13 @@
 namespace gleaner::cli {
 namespace {
 
-struct Flags {
+struct TopologyCommandFlags {
   TopologyFlags topology = {.name = "TOPOLOGY"};
   std::string output = "table";
   bool groups = false;
 };
 
-absl::Status run_topology(const Flags& flags) {
+absl::Status run_topology(const TopologyCommandFlags& flags) {
   GLN_ASSIGN_OR_RETURN(topology::Topology made, topology_of(flags.topology));
   if (flags.groups) {
     if (!topology::is_of_probes(made)) {
@@ -44,7 +44,7 @@ absl::Status run_topology(const Flags& flags) {
 }  // namespace
 
 void add_topology(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TopologyCommandFlags>();
   flags::Command command = app.add_command("topology", "Show a network of hosts and switches, or write it to a file");
   command.add_text("TOPOLOGY", flags->topology.text, help_of_topology());
   add_link_flags(command, flags->topology);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "cli/flag_error.h"
 #include "common/base/file.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
@@ -21,15 +22,11 @@ namespace {
 using topology::LinkSpeed;
 using topology::Topology;
 
-absl::Status wrong(absl::string_view flag, absl::string_view message) {
-  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", message));
-}
-
 // Sets `target` if the flag was given.
 absl::Status set_bandwidth(absl::string_view flag, const std::string& text, double& target) {
   if (text.empty()) return absl::OkStatus();
   const auto parsed = parse_bits_per_second(text);
-  if (!parsed.ok()) return wrong(flag, parsed.status().message());
+  if (!parsed.ok()) return flag_error(flag, parsed.status().message());
   target = *parsed;
   return absl::OkStatus();
 }
@@ -54,8 +51,9 @@ absl::Status set_latency(const std::string& text, double& target) {
   if (text.empty()) return absl::OkStatus();
   const std::optional<double> microseconds = parse_microseconds(text);
   if (!microseconds || !std::isfinite(*microseconds)) {
-    return wrong("--latency",
-                 absl::StrCat(quote(text), " is not a duration of 0 or more; write for example 1us, 500ns or 0.5ms"));
+    return flag_error(
+        "--latency",
+        absl::StrCat(quote(text), " is not a duration of 0 or more; write for example 1us, 500ns or 0.5ms"));
   }
   target = topology::seconds_of_microseconds(*microseconds);
   return absl::OkStatus();
@@ -72,12 +70,12 @@ absl::StatusOr<LinkSpeed> speed_of(const TopologyFlags& flags) {
 absl::StatusOr<Topology> generate(const TopologyFlags& flags) {
   GLN_ASSIGN_OR_RETURN(const LinkSpeed speed, speed_of(flags));
   auto made = topology::topology_of_spec(flags.text, speed);
-  if (!made.ok()) return wrong(flags.name, made.status().message());
+  if (!made.ok()) return flag_error(flags.name, made.status().message());
   const auto joins_switches = [&](const topology::Link& link) {
     return !made->is_host(link.a) && !made->is_host(link.b);
   };
   if (!flags.uplink.empty() && std::none_of(made->links().begin(), made->links().end(), joins_switches)) {
-    return wrong("--uplink", absl::StrCat(flags.text, " has no link between switches; leave the flag out"));
+    return flag_error("--uplink", absl::StrCat(flags.text, " has no link between switches; leave the flag out"));
   }
   return made;
 }
@@ -87,8 +85,8 @@ absl::StatusOr<Topology> read(const TopologyFlags& flags) {
                                    {"--uplink", flags.uplink},
                                    {"--latency", flags.latency}}) {
     if (text.empty()) continue;
-    return wrong(flag, absl::StrCat("a file states the speed of each link, so leave the flag out, or give ", flags.name,
-                                    " as ", topology::kSpecs));
+    return flag_error(flag, absl::StrCat("a file states the speed of each link, so leave the flag out, or give ",
+                                         flags.name, " as ", topology::kSpecs));
   }
   const auto content = read_file(flags.text, "the topology");
   if (absl::IsNotFound(content.status())) {
@@ -98,7 +96,7 @@ absl::StatusOr<Topology> read(const TopologyFlags& flags) {
   if (!content.ok())
     return absl::Status(content.status().code(), absl::StrCat(flags.name, ": ", content.status().message()));
   auto parsed = topology::parse_topology(*content);
-  if (!parsed.ok()) return wrong(flags.name, absl::StrCat("'", flags.text, "': ", parsed.status().message()));
+  if (!parsed.ok()) return flag_error(flags.name, absl::StrCat("'", flags.text, "': ", parsed.status().message()));
   return parsed;
 }
 
@@ -120,7 +118,7 @@ void add_link_flags(flags::Command& command, TopologyFlags& flags) {
 
 absl::StatusOr<Topology> topology_of(const TopologyFlags& flags) {
   if (flags.text.empty()) {
-    return wrong(flags.name, absl::StrCat("give ", topology::kSpecs, ", or the path of a JSON file"));
+    return flag_error(flags.name, absl::StrCat("give ", topology::kSpecs, ", or the path of a JSON file"));
   }
   return topology::is_spec(flags.text) ? generate(flags) : read(flags);
 }

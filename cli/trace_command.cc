@@ -20,7 +20,7 @@ namespace {
 constexpr double kDefaultSeconds = 5;
 constexpr absl::Duration kJoinWithin = absl::Seconds(20);
 
-struct Flags {
+struct TraceFlags {
   flags::JoinFlags join = {.job = ""};  // an empty name: not given
   int64_t pid = 0;                      // 0: not given
   std::string output;
@@ -30,7 +30,7 @@ struct Flags {
 };
 
 // Returns how to join the job of --coordinator or, without that flag, the job of `gleaner run` on this machine.
-absl::StatusOr<flags::JoinFlags> find_job(const Flags& flags) {
+absl::StatusOr<flags::JoinFlags> find_job(const TraceFlags& flags) {
   flags::JoinFlags join = flags.join;
   if (!join.coordinator.empty()) {
     if (flags.pid != 0) return absl::InvalidArgumentError("give either --pid or --coordinator");
@@ -55,12 +55,12 @@ absl::StatusOr<member::JoinOptions> to_join_options(const flags::JoinFlags& join
   return options;
 }
 
-CaptureLimits to_limits(const Flags& flags) {
+CaptureLimits to_limits(const TraceFlags& flags) {
   if (flags.steps > 0) return {absl::InfiniteDuration(), flags.steps};
   return {absl::Seconds(flags.seconds > 0 ? flags.seconds : kDefaultSeconds), 0};
 }
 
-absl::Status run_trace(const Flags& flags) {
+absl::Status run_trace(const TraceFlags& flags) {
   if (flags.steps > 0 && flags.seconds > 0) return absl::InvalidArgumentError("give either --seconds or --steps");
   GLN_ASSIGN_OR_RETURN(const flags::JoinFlags join, find_job(flags));
   GLN_ASSIGN_OR_RETURN(const member::JoinOptions options, to_join_options(join));
@@ -80,7 +80,7 @@ absl::Status run_trace(const Flags& flags) {
 }  // namespace
 
 void add_trace(flags::Command& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TraceFlags>();
   flags::Command command = app.add_command("trace", "Show in which stages a running job spends its time, step by step");
   flags::add_coordinator(command, flags->join);
   flags::add_proof(command, flags->join);

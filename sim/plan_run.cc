@@ -16,7 +16,7 @@ constexpr uint64_t kTurnsPerProgress = 256;
 class PlanRun {
  public:
   PlanRun(const plan::Plan& plan, const topology::Topology& topology, const std::vector<uint32_t>& host_of,
-      FlowNetwork network)
+          FlowNetwork network)
       : plan_(plan),
         network_(std::move(network)),
         messages_(count_messages()),

@@ -29,7 +29,7 @@ struct Transit {
 class ScheduleRun {
  public:
   ScheduleRun(const Schedule& schedule, const Messages& messages, const topology::Topology& topology,
-      const std::vector<uint32_t>& host_of, const Partitions& partitions, FlowNetwork network)
+              const std::vector<uint32_t>& host_of, const Partitions& partitions, FlowNetwork network)
       : schedule_(schedule),
         messages_(messages),
         host_of_(host_of),

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster/access.h"
-#include "common/base/file.h"
 #include "cli/print.h"
+#include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "operator/autoscale/replay.h"
 

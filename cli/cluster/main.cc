@@ -1,5 +1,5 @@
-// The program `gleaner-cluster`. `gleaner` runs it for the commands that read a Kubernetes cluster, with the same command
-// line.
+// The program `gleaner-cluster`. `gleaner` runs it for the commands that read a Kubernetes cluster, with the same
+// command line.
 #include "cli/cluster/actions.h"
 #include "cli/cluster_commands.h"
 #include "cli/plan_flags.h"
@@ -10,12 +10,9 @@ namespace {
 
 void declare(flags::Program& app, Context& context) {
   add_plan(app, context, run_job_plan);
-  add_cluster_commands(app, context,
-                       {.status = run_status,
-                        .explain = run_explain,
-                        .top = run_top,
-                        .logs = run_logs,
-                        .autoscale = run_autoscale});
+  add_cluster_commands(
+      app, context,
+      {.status = run_status, .explain = run_explain, .top = run_top, .logs = run_logs, .autoscale = run_autoscale});
 }
 
 }  // namespace

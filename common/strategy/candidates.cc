@@ -76,7 +76,8 @@ double largest_message(const collective::Schedule& schedule, uint32_t partial_wi
   return static_cast<double>(largest) / schedule.chunks_per_block();
 }
 
-absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const WorkerNetwork& network, const Widths& widths) {
+absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const WorkerNetwork& network,
+                               const Widths& widths) {
   GLN_ASSIGN_OR_RETURN(const auto patterns, collective::step_patterns(schedule, widths.partial_sum));
   const auto cost_of = [&](uint64_t bytes) {
     return collective::cost(schedule, patterns, network.topology, network.paths, network.host_of, bytes);
@@ -86,11 +87,12 @@ absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const Worke
   // An all-gather moves contributions, and an all-reduce sums.
   const bool gathers = schedule.postcondition == collective::Postcondition::kAllGather;
   const double width = gathers ? widths.contribution : 1;
-  return Model{.latency_seconds = empty.seconds,
-               .alone_seconds_per_byte = width * (large.seconds - empty.seconds) / static_cast<double>(kScheduleProbeBytes),
-               .stream_seconds_per_byte = width * busiest_channel(schedule, patterns, network),
-               .message_bytes = width * largest_message(schedule, widths.partial_sum),
-               .push_bytes = static_cast<double>(widths.contribution)};
+  return Model{
+      .latency_seconds = empty.seconds,
+      .alone_seconds_per_byte = width * (large.seconds - empty.seconds) / static_cast<double>(kScheduleProbeBytes),
+      .stream_seconds_per_byte = width * busiest_channel(schedule, patterns, network),
+      .message_bytes = width * largest_message(schedule, widths.partial_sum),
+      .push_bytes = static_cast<double>(widths.contribution)};
 }
 
 // Returns the candidate of a schedule, on the hosts that its ranks say.

@@ -41,7 +41,8 @@ absl::StatusOr<StreamBound> stream_bound(const plan::Plan& plan, const JobNetwor
   for (const plan::Tensor& tensor : plan.tensors) all += static_cast<double>(tensor.bytes());
   double left = all, schedules = 0;  // bytes that owners sum, and the seconds of all schedules
   const std::vector<ScheduleBytes> bytes = bytes_by_schedule(plan);
-  if (std::ranges::none_of(bytes, [](const ScheduleBytes& each) { return each.narrow + each.others > 0; })) return by_owners;
+  if (std::ranges::none_of(bytes, [](const ScheduleBytes& each) { return each.narrow + each.others > 0; }))
+    return by_owners;
   GLN_ASSIGN_OR_RETURN(const topology::Topology network, network_of(plan, 0, known));
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (!(bytes[i].narrow + bytes[i].others > 0)) continue;
