@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <iostream>
 
 #include "absl/strings/match.h"
@@ -66,8 +68,30 @@ const CommandOutline& find(const CommandOutline& outline, const std::string& pat
   return outline;
 }
 
-// Returns the arguments in reverse order, as CLI11 wants them. "--flag=" becomes the flag and an empty value; CLI11
-// would take the next argument as the value.
+// CLI11 takes an argument such as "[1,2]" apart, as a list of values. shield() puts a zero byte, which no argument has,
+// before such an argument, and unshield() removes it.
+std::string shield(const std::string& argument) {
+  const bool is_list = argument.starts_with('[') && argument.ends_with(']');
+  return is_list ? absl::StrCat(absl::string_view("\0", 1), argument) : argument;
+}
+std::string unshield(std::string argument) {
+  if (argument.starts_with('\0')) argument.erase(0, 1);
+  return argument;
+}
+
+// Unshields values before they are checked, and before the targets get them.
+void unshield_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) option->transform(unshield);
+  for (CLI::App* inner : commands_of(app)) unshield_values(*inner);
+}
+
+std::vector<std::string> unshielded(std::vector<std::string> arguments) {
+  std::transform(arguments.begin(), arguments.end(), arguments.begin(), unshield);
+  return arguments;
+}
+
+// Returns the arguments in reverse order, as CLI11 wants them, and shielded. "--flag=" becomes the flag and an empty
+// value; CLI11 would take the next argument as the value.
 std::vector<std::string> reversed(const std::vector<std::string>& arguments) {
   std::vector<std::string> result;
   bool ours = true;  // false: the argument comes after --
@@ -77,27 +101,44 @@ std::vector<std::string> reversed(const std::vector<std::string>& arguments) {
       result.push_back(argument.substr(0, argument.size() - 1));
       result.emplace_back();
     } else {
-      result.push_back(argument);
+      result.push_back(shield(argument));
     }
   }
   std::reverse(result.begin(), result.end());
   return result;
 }
 
-// Rejects NaN and infinity. CLI11's range checks accept NaN, and its checks for a minimum accept infinity.
+// Return the error of a number, or an empty string, as CLI11 wants them.
+std::string is_finite(const std::string& text) {
+  double number = 0;
+  const bool is_wrong = absl::SimpleAtod(text, &number) && !std::isfinite(number);
+  return is_wrong ? absl::StrCat("Value ", text, " is not a finite number") : "";
+}
+std::string is_signed(const std::string& text) {
+  errno = 0;
+  std::strtoll(text.c_str(), nullptr, 0);
+  return errno == ERANGE ? absl::StrCat("Value ", text, " has more than 64 bits") : "";
+}
+std::string is_unsigned(const std::string& text) {
+  if (absl::StrContains(text, '-')) return absl::StrCat("Value ", text, " is not a number from 0 on");
+  errno = 0;
+  std::strtoull(text.c_str(), nullptr, 0);
+  return errno == ERANGE ? absl::StrCat("Value ", text, " has more than 64 bits") : "";
+}
+
+// Rejects NaN, infinity, and integers that their type does not have. CLI11's range checks accept NaN, its checks for a
+// minimum accept infinity, and it takes the largest integer for a larger one and 2^64 - 1 for -1.
 void refuse_unusual_numbers(CLI::App& app) {
-  const auto check = [](const std::string& text) -> std::string {
-    double number = 0;
-    const bool is_wrong = absl::SimpleAtod(text, &number) && !std::isfinite(number);
-    return is_wrong ? absl::StrCat("Value ", text, " is not a finite number") : "";
-  };
   for (CLI::Option* option : app.get_options()) {
-    if (absl::StartsWith(option->get_type_name(), kNumberType)) option->check(check, "");
+    const std::string type = option->get_type_name();
+    if (absl::StartsWith(type, kNumberType)) option->check(is_finite, "");
+    if (absl::StartsWith(type, "INT")) option->check(is_signed, "");
+    if (absl::StartsWith(type, "UINT")) option->check(is_unsigned, "");
   }
   for (CLI::App* inner : commands_of(app)) refuse_unusual_numbers(*inner);
 }
 
-// Return the error, or an empty string, as CLI11 wants them.
+// Return the error of a text in the same way.
 std::string is_address(const std::string& text) { return std::string(Address::parse(text).status().message()); }
 std::string is_peer_address(const std::string& text) {
   const auto address = Address::parse(text);
@@ -105,12 +146,6 @@ std::string is_peer_address(const std::string& text) {
   return address->port > 0 ? "" : absl::StrCat("nobody can connect to port 0; expected a port above 0 in ", text);
 }
 std::string is_name(const std::string& text) { return std::string(check_name("the name", text).message()); }
-
-// Returns the exit status.
-int print_completion(const CLI::App& app, const std::string& shell) {
-  std::cout << completion_script(outline_of(app), shell) << std::flush;
-  return std::cout.good() ? 0 : 1;
-}
 
 }  // namespace
 
@@ -259,20 +294,35 @@ std::optional<int> Program::parse(int argc, const char* const* argv) {
         ->trigger_on_parse();
   }
   refuse_unusual_numbers(*app_);
+  unshield_values(*app_);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
     app_->parse(reversed(arguments));
   } catch (const CLI::ParseError& error) {
-    if (!completion_.empty()) return print_completion(*app_, completion_);
-    if (error.get_exit_code() == 0) return app_->exit(error);  // prints help or version
+    if (!completion_.empty()) return print_completion();
+    if (error.get_exit_code() == 0) {
+      app_->exit(error);  // prints help or version
+      return end_output();
+    }
     const CommandOutline program = outline_of(*app_);
     const CommandOutline& command = find(program, chosen());
-    std::cerr << command.path << ": " << explain({program, command, arguments, app_->remaining(true), error.what()})
-              << "\n'" << command.path << " --help' lists all flags\n";
+    std::cerr << command.path << ": "
+              << explain({program, command, arguments, unshielded(app_->remaining(true)), error.what()}) << "\n'"
+              << command.path << " --help' lists all flags\n";
     return 2;
   }
   if (completion_.empty()) return std::nullopt;
-  return print_completion(*app_, completion_);
+  return print_completion();
+}
+
+int Program::print_completion() const {
+  std::cout << completion_script(outline_of(*app_), completion_);
+  return end_output();
+}
+
+int Program::end_output() const {
+  std::cout << std::flush;
+  return report(std::cout.good() ? absl::OkStatus() : absl::UnavailableError("cannot write to standard output"));
 }
 
 std::string Program::chosen() const { return path_of(innermost(*app_)); }

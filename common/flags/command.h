@@ -113,6 +113,9 @@ class Program : public Command {
 
  private:
   explicit Program(std::unique_ptr<CLI::App> app);
+  // Return the exit status.
+  int print_completion() const;
+  int end_output() const;  // flushes standard output, and reports an error of it
 
   std::unique_ptr<CLI::App> app_;
   std::string completion_;  // the value of --completion; empty: not given

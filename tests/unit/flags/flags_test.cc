@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "common/flags/mistake.h"
 
@@ -27,7 +29,10 @@ class Flags : public testing::Test {
     run.add_old_name("--transports", "--transport");
     program_.add_command("coordinator", "Coordinates").add_text("--listen", listen_, "Where");
     bench_.require_command();
-    bench_.add_command("sum", "Sums").add_text("--dtype", dtype_, "Of what").one_of({"a", "b"});
+    Command sum = bench_.add_command("sum", "Sums");
+    sum.add_text("--dtype", dtype_, "Of what").one_of({"a", "b"});
+    sum.add_number("--seed", seed_, "Of the data");
+    sum.add_number("--offset", offset_, "Of the data");
   }
 
   struct Parsed {
@@ -45,6 +50,8 @@ class Flags : public testing::Test {
   Program program_{"prog", "Does things", ""};
   Command bench_{program_.add_command("bench", "Measures")};
   int workers_ = 0;
+  uint64_t seed_ = 0;
+  int64_t offset_ = 0;
   double seconds_ = 1, rate_ = 1;
   std::string transports_, listen_, dtype_;
   std::vector<std::string> command_;
@@ -54,6 +61,46 @@ TEST_F(Flags, ACorrectCommandLineRunsTheCommand) {
   EXPECT_EQ(parse({"run", "--workers", "2", "--", "echo", "--no-such=", "--workers"}).status, std::nullopt);
   EXPECT_EQ(workers_, 2);
   EXPECT_EQ(command_, (std::vector<std::string>{"echo", "--no-such=", "--workers"}));
+}
+
+TEST_F(Flags, ArgumentsAfterDashesArriveUnchanged) {
+  const std::vector<const char*> words = {"[1,2]", "[]", "{}", "%%", "", "[a b]", "--", "[,]", "[1][2]", "--x=[1]"};
+  for (const bool dashes : {true, false}) {
+    std::vector<const char*> arguments = {"run", "--workers", "2", "prog"};
+    if (dashes) arguments.insert(arguments.end() - 1, "--");
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    command_.clear();
+    EXPECT_EQ(parse(arguments).status, std::nullopt);
+    std::vector<std::string> expected(words.begin(), words.end());
+    expected.insert(expected.begin(), "prog");
+    EXPECT_EQ(command_, expected);
+  }
+}
+
+TEST_F(Flags, AValueInBracketsIsOneValue) {
+  EXPECT_EQ(parse({"run", "--workers", "2", "--transports", "[tcp,shm]", "--", "true"}).status, std::nullopt);
+  EXPECT_EQ(transports_, "[tcp,shm]");
+  EXPECT_EQ(parse({"run", "--workers", "2", "--transports=[tcp]", "--", "true"}).status, std::nullopt);
+  EXPECT_EQ(transports_, "[tcp]");
+  EXPECT_EQ(parse({"run", "--workers", "[2]", "--", "true"}).errors,
+            "prog run: Could not convert: --workers = [2]\n'prog run --help' lists all flags\n");
+  EXPECT_THAT(parse({"[run]"}).errors, HasSubstr("unknown command '[run]'"));
+}
+
+TEST_F(Flags, IntegersFitTheirType) {
+  for (const char* seed : {"18446744073709551616", "99999999999999999999", "-1", "0x1ffffffffffffffff"}) {
+    const Parsed parsed = parse({"bench", "sum", "--seed", seed});
+    EXPECT_EQ(parsed.status, 2) << seed;
+    EXPECT_THAT(parsed.errors, AllOf(HasSubstr("--seed"), HasSubstr(seed)));
+  }
+  EXPECT_EQ(parse({"bench", "sum", "--seed", "18446744073709551615"}).status, std::nullopt);
+  EXPECT_EQ(seed_, std::numeric_limits<uint64_t>::max());
+  for (const char* offset : {"9223372036854775808", "-9223372036854775809"}) {
+    const Parsed parsed = parse({"bench", "sum", "--offset", offset});
+    EXPECT_EQ(parsed.status, 2) << offset;
+    EXPECT_THAT(parsed.errors, AllOf(HasSubstr("--offset"), HasSubstr(offset)));
+  }
+  EXPECT_EQ(parse({"bench", "sum", "--offset", "-9223372036854775808"}).status, std::nullopt);
 }
 
 TEST_F(Flags, TheInnermostCommandIsTheChosenOne) {
@@ -82,7 +129,7 @@ TEST_F(Flags, AnOutlineHasCommandsFlagsAndTheirWords) {
   ASSERT_EQ(outline.commands.size(), 3u);
   const CommandOutline& sum = outline.commands[0].commands.at(0);
   EXPECT_EQ(sum.path, "prog bench sum");
-  ASSERT_EQ(sum.flags.size(), 2u);  // --help is the first
+  ASSERT_EQ(sum.flags.size(), 4u);  // --help is the first
   EXPECT_EQ(sum.flags[1].names, std::vector<std::string>{"--dtype"});
   EXPECT_EQ(sum.flags[1].words, (std::vector<std::string>{"a", "b"}));
   const std::vector<FlagOutline>& flags = outline.commands[1].flags;
