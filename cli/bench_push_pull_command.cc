@@ -48,22 +48,9 @@ struct Result {
 };
 
 absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const BenchPushPullFlags& flags) {
-  GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of(flags.tensors));
-  const std::optional<DataType> type = parse_data_type(flags.dtype);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    plan::Tensor& tensor = tensors[i];
-    // The tensor that is generated last is that of the first layer, which is needed first.
-    tensor.priority = static_cast<int32_t>(tensors.size() - 1 - i);
-    if (!type) continue;
-    const uint64_t bytes = tensor.bytes();
-    if (bytes % size_of(*type) != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has ", bytes,
-                                                     " bytes, which is not a whole number of ", flags.dtype,
-                                                     " elements; choose another --dtype or size"));
-    }
-    tensor.type = *type;
-    tensor.elements = bytes / size_of(*type);
-  }
+  GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of(flags.tensors, parse_data_type(flags.dtype)));
+  // The tensor that is generated last is that of the first layer, which is needed first.
+  for (size_t i = 0; i < tensors.size(); ++i) tensors[i].priority = static_cast<int32_t>(tensors.size() - 1 - i);
   return tensors;
 }
 

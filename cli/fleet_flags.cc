@@ -3,8 +3,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/tensor_list.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/plan/partitioner.h"
 
 namespace gleaner::cli {
 namespace {
@@ -67,10 +69,11 @@ void add_partition_bytes_flag(flags::Command& command, std::string& text, const 
 absl::StatusOr<std::optional<uint64_t>> parse_partition_bytes(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const auto bytes = parse_bytes(text);
-  if (!bytes.ok() || *bytes == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--partition-bytes: ",
-                     bytes.ok() ? "expected a size above 0; omit the flag for the default" : bytes.status().message()));
+  if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat("--partition-bytes: ", bytes.status().message()));
+  if (*bytes < plan::kMinPartitionBytes || *bytes > plan::kMaxPartitionBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("--partition-bytes: ", quote(text), " is not a size from ",
+                                                   plan::kMinPartitionBytes,
+                                                   " bytes to 4MiB; omit the flag for the default"));
   }
   return *bytes;
 }
@@ -92,11 +95,11 @@ void add_tensor_flags(flags::Command& command, TensorFlags& flags) {
   command.add_text("--bytes", flags.bytes, "Instead of --tensors: one tensor of this size, 64MiB or 67108864");
 }
 
-absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const TensorFlags& flags) {
+absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const TensorFlags& flags, std::optional<DataType> type) {
   if (flags.file.empty() == flags.bytes.empty()) {
     return absl::InvalidArgumentError("give either --tensors FILE or --bytes N");
   }
-  return flags.file.empty() ? one_tensor(flags.bytes) : read_tensors(flags.file);
+  return flags.file.empty() ? one_tensor(flags.bytes, type) : read_tensors(flags.file, type);
 }
 
 }  // namespace gleaner::cli

@@ -47,7 +47,8 @@ struct TensorFlags {
   std::string file, bytes;
 };
 void add_tensor_flags(flags::Command& command, TensorFlags& flags);
-// Reads the tensors; errors of the file are those of tensor_list.h.
-absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const TensorFlags& flags);
+// Reads the tensors, all of this type if one is given; errors of the file are those of tensor_list.h.
+absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const TensorFlags& flags,
+                                                     std::optional<DataType> type = std::nullopt);
 
 }  // namespace gleaner::cli

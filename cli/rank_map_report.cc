@@ -83,6 +83,7 @@ std::string to_json(const RankMapReport& report) {
     const topology::Host& host = report.topology.hosts()[report.host_of[rank]];
     json["ranks"].push_back({{"rank", rank}, {"host", host.name}, {"place", host.place}});
   }
+  json["bytes"] = report.bytes;
   json["seconds"] = report.map.cost.seconds;
   json["identity_seconds"] = report.identity.cost.seconds;
   json["conflicts"] = report.map.conflicts.total;

@@ -24,6 +24,7 @@
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_table.h"
+#include "common/base/units.h"
 #include "common/plan/schedule_name.h"
 
 namespace gleaner::cli {
@@ -70,8 +71,8 @@ std::string title_of(const SimFlags& flags, const Simulation& simulation) {
       flags.simulation.algorithm == plan::kSummersStrategy
           ? absl::StrCat(counted(simulation.ranks, "worker"), " and ", counted(simulation.summers, "summer"))
           : counted(simulation.ranks, "rank");
-  return absl::StrCat(flags.simulation.algorithm, " of ", flags.simulation.bytes, ", ", members, " on ",
-                      flags.topology.text);
+  return absl::StrCat(flags.simulation.algorithm, " of ", format_bytes(static_cast<double>(simulation.bytes)), ", ",
+                      members, " on ", flags.topology.text);
 }
 
 absl::Status run_one(const SimFlags& flags) {

@@ -48,7 +48,8 @@ std::string to_json(const Simulation& simulation, const Topology& topology) {
     }
     steps.push_back({{"seconds", step.seconds}, {"worst_link", std::move(link)}});
   }
-  const Json json = {{"seconds", simulation.run.seconds},
+  const Json json = {{"bytes", simulation.bytes},
+                     {"seconds", simulation.run.seconds},
                      {"bound_seconds", simulation.bound_seconds},
                      {"steps", std::move(steps)},
                      {"events", simulation.run.events}};

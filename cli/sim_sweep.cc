@@ -97,7 +97,8 @@ absl::StatusOr<std::string> spec_of_size(const std::string& spec, uint32_t size)
 absl::StatusOr<Sweep> run_sweep(const SweepFlags& flags, const TopologyFlags& topology,
                                 const SimulationFlags& simulation,
                                 const std::function<SimulationProgress(const std::string& name)>& starting) {
-  Sweep sweep = {.bytes = simulation.bytes, .sizes = {}, .lines = {}};
+  GLN_ASSIGN_OR_RETURN(const uint64_t bytes, bytes_of(simulation));
+  Sweep sweep = {.bytes = format_bytes(static_cast<double>(bytes)), .sizes = {}, .lines = {}};
   GLN_ASSIGN_OR_RETURN(sweep.sizes, parse_sizes(flags.sizes));
   const std::vector<std::string> algorithms = absl::StrSplit(simulation.algorithm, ',');
   GLN_RETURN_IF_ERROR(check(simulation, algorithms));

@@ -140,12 +140,11 @@ absl::StatusOr<netsim::Partitions> partitions_of(const SimulationFlags& flags, c
 absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const Topology& topology,
                                              const netsim::Conditions& conditions, const SimulationProgress& progress) {
   if (flags.summers >= 0) return invalid("--summers needs --algorithm summers");
-  const auto bytes = parse_bytes(flags.bytes);
-  if (!bytes.ok()) return invalid("--bytes: ", bytes.status().message());
+  GLN_ASSIGN_OR_RETURN(const uint64_t bytes, bytes_of(flags));
   GLN_ASSIGN_OR_RETURN(const uint32_t ranks, members_of(flags, topology));
   GLN_ASSIGN_OR_RETURN(const Schedule schedule, schedule_of(flags, ranks));
   const topology::Paths paths(topology);
-  const auto best = [&] { return best_rank_map(schedule, topology, paths, *bytes, flags.seed, progress.searching); };
+  const auto best = [&] { return best_rank_map(schedule, topology, paths, bytes, flags.seed, progress.searching); };
   std::vector<uint32_t> map;
   if (flags.algorithm == kHdrm) {
     if (!flags.rank_map.empty()) return invalid("--algorithm hdrm has its own rank map; leave --rank-map out");
@@ -155,7 +154,7 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
   } else {
     GLN_ASSIGN_OR_RETURN(map, map_of(flags, topology, ranks, best));
   }
-  const auto all_bytes = static_cast<double>(*bytes);
+  const auto all_bytes = static_cast<double>(bytes);
   GLN_ASSIGN_OR_RETURN(netsim::Partitions partitions, partitions_of(flags, topology, map, schedule, all_bytes));
   const DataType type = *parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
   partitions.partial_width = static_cast<uint32_t>(size_of(accumulator_of(type)) / size_of(type));
@@ -163,6 +162,7 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
                                                                    conditions, progress.simulating));
   return Simulation{.ranks = ranks,
                     .summers = 0,
+                    .bytes = bytes,
                     .bound_seconds = netsim::all_reduce_bound_seconds(topology, map, all_bytes),
                     .run = std::move(run)};
 }
@@ -184,6 +184,7 @@ absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const 
                        netsim::run_plan(plan, topology, paths, map, conditions, progress.simulating));
   return Simulation{.ranks = members - summers,
                     .summers = summers,
+                    .bytes = plan.tensors.front().bytes(),
                     .bound_seconds = plan::bound_seconds(fleet, bytes),
                     .run = std::move(run)};
 }
@@ -196,6 +197,12 @@ std::vector<std::string> simulated_algorithms() {
   names.emplace_back(kHdrm);
   names.emplace_back(plan::kSummersStrategy);
   return names;
+}
+
+absl::StatusOr<uint64_t> bytes_of(const SimulationFlags& flags) {
+  auto bytes = parse_bytes(flags.bytes);
+  if (!bytes.ok()) return invalid("--bytes: ", bytes.status().message());
+  return bytes;
 }
 
 void add_simulation_flags(flags::Command& command, SimulationFlags& flags) {

@@ -31,6 +31,9 @@ struct SimulationFlags {
 };
 void add_simulation_flags(flags::Command& command, SimulationFlags& flags);
 
+// Parses `flags.bytes`.
+absl::StatusOr<uint64_t> bytes_of(const SimulationFlags& flags);
+
 // Are called from time to time with the part that is done, 0 to 1.
 struct SimulationProgress {
   netsim::Progress searching;   // for a rank map
@@ -40,6 +43,7 @@ struct SimulationProgress {
 struct Simulation {
   uint32_t ranks = 0;  // workers, with summers
   uint32_t summers = 0;
+  uint64_t bytes = 0;  // of each rank's vector
   double bound_seconds = 0;
   netsim::RunResult run;
 };

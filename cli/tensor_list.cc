@@ -14,16 +14,21 @@ namespace {
 using Json = nlohmann::json;
 
 absl::StatusOr<plan::Tensor> make_tensor(std::string name, uint64_t bytes, std::optional<DataType> type) {
+  if (!type && bytes % 2 != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor '", name, "' has ", bytes,
+        " bytes, which is not a whole number of elements of any data type; the smallest ones have 2 bytes"));
+  }
   if (!type) type = bytes % 4 == 0 ? DataType::kFloat32 : DataType::kFloat16;
   if (bytes % size_of(*type) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor '", name, "' has ", bytes,
-                                                   " bytes, which is not a whole number of ", name_of(*type),
-                                                   " elements of ", size_of(*type), " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor '", name, "' has ", bytes, " bytes, which is not a whole number of ", name_of(*type),
+                     " elements of ", size_of(*type), " bytes; choose another data type or size"));
   }
   return plan::Tensor{.name = std::move(name), .elements = bytes / size_of(*type), .type = *type};
 }
 
-absl::StatusOr<plan::Tensor> parse_tensor(const Json& entry) {
+absl::StatusOr<plan::Tensor> parse_tensor(const Json& entry, std::optional<DataType> type_of_all) {
   if (!entry.is_object()) return absl::InvalidArgumentError("expected {\"name\": ..., \"bytes\": ...}");
   const auto name = entry.find("name");
   if (name == entry.end() || !name->is_string() || name->get_ref<const std::string&>().empty()) {
@@ -43,12 +48,12 @@ absl::StatusOr<plan::Tensor> parse_tensor(const Json& entry) {
           absl::StrCat("tensor '", text, "': expected \"dtype\" fp32, fp64, fp16, bf16 or int32; got ", dtype->dump()));
     }
   }
-  return make_tensor(text, bytes->get<uint64_t>(), type);
+  return make_tensor(text, bytes->get<uint64_t>(), type_of_all ? type_of_all : type);
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<plan::Tensor>> read_tensors(const std::string& path) {
+absl::StatusOr<std::vector<plan::Tensor>> read_tensors(const std::string& path, std::optional<DataType> type) {
   GLN_ASSIGN_OR_RETURN(const std::string text, read_file(path, "the list of tensors"));
   const auto invalid = [&](const auto&... parts) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", parts...));
@@ -67,7 +72,7 @@ absl::StatusOr<std::vector<plan::Tensor>> read_tensors(const std::string& path) 
   std::vector<plan::Tensor> tensors;
   tensors.reserve(list.size());
   for (const Json& entry : list) {
-    absl::StatusOr<plan::Tensor> tensor = parse_tensor(entry);
+    absl::StatusOr<plan::Tensor> tensor = parse_tensor(entry, type);
     if (!tensor.ok()) return invalid("entry ", tensors.size(), ": ", tensor.status().message());
     tensors.push_back(*std::move(tensor));
   }
@@ -76,9 +81,9 @@ absl::StatusOr<std::vector<plan::Tensor>> read_tensors(const std::string& path) 
   return tensors;
 }
 
-absl::StatusOr<std::vector<plan::Tensor>> one_tensor(const std::string& size) {
+absl::StatusOr<std::vector<plan::Tensor>> one_tensor(const std::string& size, std::optional<DataType> type) {
   GLN_ASSIGN_OR_RETURN(const uint64_t bytes, parse_bytes(size));
-  GLN_ASSIGN_OR_RETURN(plan::Tensor tensor, make_tensor("tensor", bytes, std::nullopt));
+  GLN_ASSIGN_OR_RETURN(plan::Tensor tensor, make_tensor("tensor", bytes, type));
   return std::vector<plan::Tensor>{std::move(tensor)};
 }
 

@@ -9,13 +9,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 
 namespace gleaner {
 namespace {
 
 struct Split {
   double number;
-  std::string unit;  // lower case
+  std::string unit;
 };
 
 absl::StatusOr<Split> split(absl::string_view text, absl::string_view what, absl::string_view example) {
@@ -26,7 +27,7 @@ absl::StatusOr<Split> split(absl::string_view text, absl::string_view what, absl
   if (end == 0 || !absl::SimpleAtod(text.substr(0, end), &result.number) || !std::isfinite(result.number)) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a ", what, "; write for example ", example));
   }
-  result.unit = absl::AsciiStrToLower(absl::StripAsciiWhitespace(text.substr(end)));
+  result.unit = std::string(absl::StripAsciiWhitespace(text.substr(end)));
   return result;
 }
 
@@ -36,12 +37,13 @@ absl::StatusOr<double> parse_bits_per_second(absl::string_view text) {
   constexpr absl::string_view kExample = "25Gbit, 200Mbit or 100000000 (bits per second)";
   auto parts = split(text, "bandwidth", kExample);
   if (!parts.ok()) return parts.status();
-  std::string unit = parts->unit;
-  for (absl::string_view suffix : {"bit/s", "bps", "bit"}) {
-    if (unit.size() >= suffix.size() && absl::EndsWith(unit, suffix)) {
-      unit.resize(unit.size() - suffix.size());
-      break;
-    }
+  const std::string small = absl::AsciiStrToLower(parts->unit);
+  absl::string_view unit = small;
+  for (const absl::string_view suffix : {"bit/s", "bit", "bps", "b/s", "b"}) {
+    if (!absl::ConsumeSuffix(&unit, suffix)) continue;
+    if (parts->unit[unit.size()] == 'b' || absl::StartsWith(suffix, "bit")) break;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is in bytes (B), and a bandwidth is in bits; write for example ", kExample));
   }
   double scale = 0;
   if (unit.empty()) scale = 1;
@@ -61,6 +63,11 @@ absl::StatusOr<uint64_t> parse_bytes(absl::string_view text) {
   constexpr absl::string_view kExample = "4MiB, 64KiB or 4096";
   auto parts = split(text, "size", kExample);
   if (!parts.ok()) return parts.status();
+  if (absl::EndsWith(parts->unit, "b")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is in bits (b), and a size is in bytes (B); write for example ", kExample));
+  }
+  const std::string small = absl::AsciiStrToLower(parts->unit);
   static constexpr std::array<std::pair<absl::string_view, double>, 14> kUnits = {{{"", 1},
                                                                                    {"b", 1},
                                                                                    {"k", 1024.0},
@@ -76,7 +83,7 @@ absl::StatusOr<uint64_t> parse_bytes(absl::string_view text) {
                                                                                    {"gb", 1e9},
                                                                                    {"tb", 1e12}}};
   for (const auto& [unit, scale] : kUnits) {
-    if (unit != parts->unit) continue;
+    if (unit != small) continue;
     const double value = parts->number * scale;
     if (value > 9e18 || value != std::floor(value)) break;
     return static_cast<uint64_t>(value);

@@ -10,11 +10,13 @@
 
 namespace gleaner {
 
-// Parses "25Gbit", "200mbit", "1.5Gbit" or "100000000" (bits per second). Prefixes are decimal, as with tc and vendors.
+// In all units B is a byte and b a bit; other letters may be small or capital.
+
+// Parses "25Gbit", "200mbit", "1.5Gb/s" or "100000000" (bits per second). Prefixes are decimal, as with tc and vendors.
 // The result is finite and > 0.
 absl::StatusOr<double> parse_bits_per_second(absl::string_view text);
 
-// Parses "4MiB", "64KiB", "1GiB", "1MB" (decimal) or "4096". The result is a whole number of bytes.
+// Parses "4MiB", "64KiB", "4M" (4MiB), "1MB" (decimal) or "4096". The result is a whole number of bytes.
 absl::StatusOr<uint64_t> parse_bytes(absl::string_view text);
 
 std::string format_bits_per_second(double bits_per_second);  // "25 Gbit/s"

@@ -322,7 +322,7 @@ GOOD = {"--workers": "2", "--bandwidth": "1Gbit", "--bytes": "8"}
         ({"--bytes": "-8"}, 2, "-8"),
         ({"--bytes": "8 potatoes"}, 2, "potatoes"),
         ({"--bytes": "1000000TiB"}, 2, "partitions"),
-        ({"--partition-bytes": "5MiB"}, 2, "5242880"),
+        ({"--partition-bytes": "5MiB"}, 2, "8 bytes to 4MiB"),
         ({"--partition-bytes": "0"}, 2, "--partition-bytes"),
         ({"--partition-bytes": "many"}, 2, "many"),
         ({"--copy": "20Gb/s"}, 2, "--copy: '20Gb/s'"),

@@ -35,7 +35,7 @@ def close(value):
 def test_a_ring_on_a_star():
     result = sim("star:8", "ring", "--bandwidth", "10Gbit", "--latency", "5us")
     step = 10e-6 + 64 * MIB / 8 * 8 / 10e9
-    assert set(result) == {"seconds", "bound_seconds", "steps", "events"}
+    assert set(result) == {"bytes", "seconds", "bound_seconds", "steps", "events"}
     assert result["seconds"] == close(14 * step)
     assert result["bound_seconds"] == close(2 * 7 / 8 * 64 * MIB * 8 / 10e9)
     assert len(result["steps"]) == 14

@@ -19,6 +19,9 @@ TEST(Units, Bandwidths) {
   EXPECT_EQ(bits("1Tbit"), 1e12);
   EXPECT_EQ(bits(" 7bit "), 7);
   EXPECT_EQ(bits("2G"), 2e9);
+  EXPECT_EQ(bits("350Mb"), 350e6);
+  EXPECT_EQ(bits("2.5Gb/s"), 2.5e9);
+  EXPECT_EQ(bits("1GBit/s"), 1e9);
 }
 
 TEST(Units, BadBandwidths) {
@@ -31,17 +34,31 @@ TEST(Units, BadBandwidths) {
   EXPECT_FALSE(parse_bits_per_second(std::string(400, '9')).ok());
 }
 
+TEST(Units, BytesAreNoBandwidth) {
+  for (const char* text : {"1GB", "1GB/s", "10GBps", "7B"}) {
+    EXPECT_THAT(std::string(parse_bits_per_second(text).status().message()), HasSubstr("is in bytes (B)")) << text;
+  }
+}
+
 TEST(Units, Sizes) {
   const auto bytes = [](absl::string_view text) { return parse_bytes(text).value_or(~uint64_t{0}); };
   EXPECT_EQ(bytes("4096"), 4096u);
   EXPECT_EQ(bytes("0"), 0u);
   EXPECT_EQ(bytes("4MiB"), 4u << 20);
-  EXPECT_EQ(bytes("64 kib"), 64u << 10);
+  EXPECT_EQ(bytes("64 kiB"), 64u << 10);
   EXPECT_EQ(bytes("1GiB"), 1u << 30);
   EXPECT_EQ(bytes("1MB"), 1000000u);
   EXPECT_EQ(bytes("1.5KiB"), 1536u);
   EXPECT_EQ(bytes("2T"), uint64_t{2} << 40);
   EXPECT_EQ(bytes("12B"), 12u);
+  EXPECT_EQ(bytes("350MB"), 350000000u);
+  EXPECT_EQ(bytes("350M"), uint64_t{350} << 20);
+}
+
+TEST(Units, BitsAreNoSize) {
+  for (const char* text : {"350Mb", "350mb", "12b", "1 Gib"}) {
+    EXPECT_THAT(std::string(parse_bytes(text).status().message()), HasSubstr("is in bits (b)")) << text;
+  }
 }
 
 TEST(Units, BadSizes) {
