@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::launcher {
@@ -48,7 +49,7 @@ absl::StatusOr<std::vector<Host>> parse_list(const Json& file, const std::string
 
 absl::StatusOr<Hosts> parse(const Json& file, uint32_t workers, uint32_t summers) {
   if (!file.is_object()) return absl::InvalidArgumentError("expected an object with \"coordinator\", \"workers\"");
-  Hosts hosts;
+  Hosts hosts{{loopback_host(), {}}, {}, {}};
   if (const auto coordinator = file.find("coordinator"); coordinator != file.end()) {
     GLN_ASSIGN_OR_RETURN(hosts.coordinator, parse_host(*coordinator, "coordinator"));
   }
@@ -60,7 +61,8 @@ absl::StatusOr<Hosts> parse(const Json& file, uint32_t workers, uint32_t summers
 }  // namespace
 
 Hosts this_machine(uint32_t workers, uint32_t summers) {
-  return {Host{}, std::vector<Host>(workers), std::vector<Host>(summers)};
+  const Host host{loopback_host(), {}};
+  return {host, std::vector<Host>(workers, host), std::vector<Host>(summers, host)};
 }
 
 absl::StatusOr<Hosts> read_hosts(const std::string& path, uint32_t workers, uint32_t summers) {

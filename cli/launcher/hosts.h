@@ -1,5 +1,5 @@
-// Hosts are the machines on which `gleaner run` starts coordinator, workers and summers: this machine by default, or
-// the hosts that a JSON file lists:
+// Hosts are the machines on which `gleaner run` starts coordinator, workers and summers: this machine by default, with
+// its loopback address, or the hosts that a JSON file lists:
 //
 //   {"coordinator": {"address": "10.0.0.254"},
 //    "workers": [{"address": "10.0.0.1", "prefix": ["ip", "netns", "exec", "gl0"]}, ...],
@@ -17,7 +17,7 @@
 namespace gleaner::launcher {
 
 struct Host {
-  std::string address = "127.0.0.1";
+  std::string address;
   std::vector<std::string> prefix;
 };
 

@@ -47,6 +47,11 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+std::string loopback_host() {
+  const bool has_v4 = listen_on({"127.0.0.1", 0}).ok(), has_v6 = !has_v4 && listen_on({"::1", 0}).ok();
+  return has_v6 ? "::1" : "127.0.0.1";
+}
+
 absl::StatusOr<std::string> source_host(const Address& peer) {
   GLN_ASSIGN_OR_RETURN(const std::vector<SocketAddress> targets, resolve(peer));
   absl::Status status = absl::UnavailableError(absl::StrCat("'", peer.host, "' has no address"));
