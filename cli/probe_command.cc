@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -24,11 +23,11 @@ constexpr absl::Duration kMostTime = absl::Seconds(5);      // of an attempt
 constexpr absl::Duration kPause = absl::Milliseconds(300);  // after a failed attempt
 
 struct ServeFlags {
-  std::string listen, token_file;
+  std::string listen, token_file, marker;
 };
 
 struct PeersFlags {
-  std::string token_file;
+  std::string token_file, marker;
   std::vector<std::string> peers;
 };
 
@@ -45,8 +44,8 @@ absl::Status run_serve(const ServeFlags& flags) {
   GLN_ASSIGN_OR_RETURN(std::string secret, read_secret_file(flags.token_file));
   GLN_ASSIGN_OR_RETURN(const auto server, probe::MeasureServer::start(system.env(), listen, std::move(secret),
                                                                       absl::ZeroDuration(), kMostTime));
+  GLN_RETURN_IF_ERROR(print_marker(flags.marker));
   GLN_RETURN_IF_ERROR(print(absl::StrCat(server->address().to_string(), "\n")));
-  std::cout << std::flush;
   while (signals.wait(absl::Seconds(1)) == 0 && !output_is_closed()) {
   }
   return absl::OkStatus();
@@ -70,11 +69,11 @@ absl::Status run_peers(const PeersFlags& flags) {
   const SystemEnv system({"probe", LogLevel::kWarning});
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner probe peers", absl::Seconds(2)));
   GLN_ASSIGN_OR_RETURN(const std::string secret, read_secret_file(flags.token_file));
+  GLN_RETURN_IF_ERROR(print_marker(flags.marker));
   for (const std::string& text : flags.peers) {
     GLN_ASSIGN_OR_RETURN(const Address peer, Address::parse(text));
     GLN_ASSIGN_OR_RETURN(const ProbedPath path, probe_peer(system.env(), signals, peer, secret));
     GLN_RETURN_IF_ERROR(print(to_line(text, path)));
-    std::cout << std::flush;
   }
   return absl::OkStatus();
 }
@@ -98,6 +97,15 @@ absl::StatusOr<ProbedPath> parse_line(absl::string_view line) {
   return ProbedPath{json["latency_us"].get<double>(), json["bandwidth"].get<double>()};
 }
 
+void add_marker_flag(flags::Command& command, std::string& marker) {
+  command.add_text("--marker", marker,
+                   "Write this line first, so that a reader can drop a greeting that a shell writes before it");
+}
+
+absl::Status print_marker(const std::string& marker) {
+  return marker.empty() ? absl::OkStatus() : print(absl::StrCat(marker, "\n"));
+}
+
 void add_probe_serve(flags::Command& probe, Context& context) {
   auto flags = std::make_shared<ServeFlags>();
   flags::Command serve = probe.add_command("serve",
@@ -107,6 +115,7 @@ void add_probe_serve(flags::Command& probe, Context& context) {
       .address()
       .required();
   serve.add_text("--token-file", flags->token_file, "File with the secret that `gleaner probe peers` shows").required();
+  add_marker_flag(serve, flags->marker);
   serve.on_chosen([flags, &context] { context.run = [flags] { return run_serve(*flags); }; });
 }
 
@@ -116,6 +125,7 @@ void add_probe_peers(flags::Command& probe, Context& context) {
       probe.add_command("peers", "Measure the paths from this host to others that serve, and write a line for each");
   peers.add_text("--token-file", flags->token_file, "File with the secret of `gleaner probe serve`").required();
   peers.add_texts("PEERS", flags->peers, "IP:PORT of each").required();
+  add_marker_flag(peers, flags->marker);
   peers.on_chosen([flags, &context] { context.run = [flags] { return run_peers(*flags); }; });
 }
 

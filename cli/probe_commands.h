@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "cli/commands.h"
@@ -19,6 +20,10 @@ struct ProbedPath {
 // The line is a JSON object without line breaks. to_line() ends with a newline.
 std::string to_line(const std::string& peer, const ProbedPath& path);
 absl::StatusOr<ProbedPath> parse_line(absl::string_view line);
+
+// Adds the flag with which `gleaner probe pairs` tells a command to write `marker` as its first line.
+void add_marker_flag(flags::Command& command, std::string& marker);
+absl::Status print_marker(const std::string& marker);
 
 void add_probe_pairs(flags::Command& probe, Context& context);
 void add_probe_serve(flags::Command& probe, Context& context);

@@ -280,6 +280,8 @@ absl::StatusOr<int> run_job(const RunFlags& flags, const Hosts& hosts, const lau
                        JobCoordinator::start(env, flags.job, options, token.text, {hosts.coordinator.address, 0}));
   const std::string address = coordinator->server().address().to_string();
   announce(env, flags, local_jobs, pid, address, token.path);
+  const std::string warning = launcher::warn_of_loopback(hosts, coordinator->server().address());
+  if (!warning.empty()) std::cerr << "gleaner run: warning: " << warning << std::endl;
   const auto capture = start_trace(env, flags, coordinator->server().address(), token.text);
   CoordinatedJob job(options, &coordinator->server());
   launcher::JobProgress progress(flags.job.job);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/base/names.h"
 #include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 
@@ -76,6 +77,19 @@ absl::StatusOr<Hosts> read_hosts(const std::string& path, uint32_t workers, uint
   auto hosts = parse(json, workers, summers);
   if (!hosts.ok()) return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", hosts.status().message()));
   return hosts;
+}
+
+std::string warn_of_loopback(const Hosts& hosts, const Address& coordinator) {
+  if (!is_loopback(coordinator.host)) return "";
+  for (const std::vector<Host>* const list : {&hosts.workers, &hosts.summers}) {
+    for (const Host& host : *list) {
+      if (host.prefix.empty() || is_loopback(host.address)) continue;
+      return absl::StrCat("the coordinator listens on ", coordinator.to_string(),
+                          ", which leads each host to itself; members on other hosts, such as ", quote(host.address),
+                          ", can join only if the \"address\" of \"coordinator\" is one that they reach");
+    }
+  }
+  return "";
 }
 
 std::vector<std::string> on_host(const Host& host, const std::vector<std::string>& variables,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/address.h"
 
 namespace gleaner::launcher {
 
@@ -32,6 +33,10 @@ Hosts this_machine(uint32_t workers, uint32_t summers);
 // Reads a file of hosts. Errors: those of read_file(), and InvalidArgument if the file does not have the format above
 // or has too few hosts.
 absl::StatusOr<Hosts> read_hosts(const std::string& path, uint32_t workers, uint32_t summers);
+
+// Returns a warning if the coordinator is at a loopback address and a member seems to be on another host: the member
+// has a prefix and another address. Empty: no warning.
+std::string warn_of_loopback(const Hosts& hosts, const Address& coordinator);
 
 // Returns the command line that starts `arguments` on this host. If the host has a prefix, which may lead to another
 // machine, `variables` are set with env(1) behind the prefix; otherwise the caller must set them.

@@ -119,7 +119,7 @@ def test_probes_of_a_lab_find_its_racks(lab: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("hosts", "message"),
     [
-        ([{"address": "127.0.0.2"}], "expected at least 2 workers"),
+        ([{"address": "127.0.0.2"}], "expected at least 2 hosts"),
         ([{"address": "127.0.0.2"}, {"address": "127.0.0.3", "prefix": ["/none/such"]}], "127.0.0.3: "),
         ([{"address": "127.0.0.2"}, {"address": "127.0.0.3", "prefix": ["false"]}], "127.0.0.3: "),
     ],
