@@ -1,9 +1,12 @@
 #include "cli/rank_map_file.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/file.h"
@@ -14,6 +17,16 @@ namespace gleaner::cli {
 namespace {
 
 using Json = nlohmann::json;
+
+// Sets the host of a rank, which must be none yet.
+absl::Status place(std::vector<std::string>& hosts, uint64_t rank, std::string host) {
+  if (rank >= hosts.size() || !hosts[rank].empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " occurs twice or is too large: expected ranks 0 to ",
+                                                   hosts.size() - 1, ", each once"));
+  }
+  hosts[rank] = std::move(host);
+  return absl::OkStatus();
+}
 
 // Returns the names of the hosts of ranks 0, 1, ... in {"ranks": [{"rank", "host"}]}.
 absl::StatusOr<std::vector<std::string>> parse_json(const std::string& text) {
@@ -28,22 +41,45 @@ absl::StatusOr<std::vector<std::string>> parse_json(const std::string& text) {
     const bool has_fields = entry.is_object() && entry.contains("rank") && entry["rank"].is_number_unsigned() &&
                             entry.contains("host") && entry["host"].is_string();
     if (!has_fields) return absl::InvalidArgumentError(kExpected);
-    const auto rank = entry["rank"].get<uint64_t>();
-    if (rank >= hosts.size() || !hosts[rank].empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "rank ", rank, " occurs twice or is too large: expected ranks 0 to ", hosts.size() - 1, ", each once"));
-    }
-    hosts[rank] = entry["host"].get<std::string>();
+    GLN_RETURN_IF_ERROR(place(hosts, entry["rank"].get<uint64_t>(), entry["host"].get<std::string>()));
   }
   return hosts;
 }
 
-std::vector<std::string> parse_lines(const std::string& text) {
-  std::vector<std::string> hosts;
+using Words = std::vector<std::string>;
+
+// Returns the words of each line that has some, without comments.
+std::vector<Words> words_of(const std::string& text) {
+  std::vector<Words> lines;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty() || line.front() == '#') continue;
-    hosts.emplace_back(line.substr(0, line.find_first_of(" \t")));
+    Words words = absl::StrSplit(line.substr(0, line.find('#')), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+    if (!words.empty()) lines.push_back(std::move(words));
+  }
+  return lines;
+}
+
+// Parses "rank R=HOST ...".
+std::optional<std::pair<uint64_t, std::string>> parse_rank(const Words& line) {
+  if (line.size() < 2 || line[0] != "rank") return std::nullopt;
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(line[1], absl::MaxSplits('=', 1));
+  uint64_t rank = 0;
+  if (!absl::SimpleAtoi(parts.first, &rank) || parts.second.empty()) return std::nullopt;
+  return std::pair(rank, std::string(parts.second));
+}
+
+// Returns the names of the hosts of ranks 0, 1, ... in the lines "rank R=HOST ..." or "HOST ...".
+absl::StatusOr<std::vector<std::string>> parse_lines(const std::string& text) {
+  const std::vector<Words> lines = words_of(text);
+  std::vector<std::string> hosts;
+  if (lines.empty() || !parse_rank(lines.front()).has_value()) {
+    for (const Words& line : lines) hosts.push_back(line.front());
+    return hosts;
+  }
+  hosts.resize(lines.size());
+  for (const Words& line : lines) {
+    const auto rank = parse_rank(line);
+    if (!rank.has_value()) return absl::InvalidArgumentError("expected lines \"rank R=HOST\", as the first one is");
+    GLN_RETURN_IF_ERROR(place(hosts, rank->first, rank->second));
   }
   return hosts;
 }

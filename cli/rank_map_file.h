@@ -1,5 +1,6 @@
-// Reads a rank map from a file that `gleaner ranks` has written: its JSON (-o json), or a host file (-o hostfile),
-// whose lines begin with a host's name, in the order of the ranks.
+// Reads a rank map from a file that `gleaner ranks` has written: its JSON (-o json), a rank file (-o rankfile),
+// whose lines are "rank R=HOST ...", or a host file (-o hostfile), whose lines begin with a host's name, in the order
+// of the ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 namespace gleaner::cli {
 
 // Returns the host of each rank. Errors name the file: those of read_file(), and InvalidArgument if the file has
-// neither form, or names a host that the topology does not have.
+// none of these forms, or names a host that the topology does not have.
 absl::StatusOr<std::vector<uint32_t>> read_rank_map(const std::string& path, const topology::Topology& topology);
 
 }  // namespace gleaner::cli

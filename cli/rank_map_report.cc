@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_table.h"
 #include "common/base/units.h"
@@ -66,6 +69,22 @@ std::string names_of(const topology::Topology& topology, const std::vector<uint3
   return absl::StrJoin(hosts, " ", [&](std::string* out, uint32_t host) { *out += topology.name(host); });
 }
 
+// Open MPI ends a name at a blank, "=" or ",", takes the rest of a line from "#" on as a comment, and refuses letters
+// outside ASCII.
+absl::Status check_names(const RankMapReport& report) {
+  for (const uint32_t host : report.host_of) {
+    const std::string& name = report.topology.name(host);
+    const bool fits = std::ranges::all_of(name, [](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains(".-_:@", c);
+    });
+    if (fits && !name.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--output: Open MPI does not read the name of host ", quote(name),
+                     ", since it has more than letters, digits and .-_:@; take json, or rename the host"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<MapFigures> MapFigures::of(const collective::Schedule& schedule, const topology::Topology& topology,
@@ -96,16 +115,18 @@ std::string to_json(const RankMapReport& report) {
   return absl::StrCat(json.dump(2), "\n");
 }
 
-std::string to_hostfile(const RankMapReport& report) {
+absl::StatusOr<std::string> to_hostfile(const RankMapReport& report) {
+  GLN_RETURN_IF_ERROR(check_names(report));
   std::string text;
   for (const uint32_t host : report.host_of) absl::StrAppend(&text, report.topology.name(host), " slots=1\n");
   return text;
 }
 
-std::string to_rankfile(const RankMapReport& report) {
+absl::StatusOr<std::string> to_rankfile(const RankMapReport& report) {
+  GLN_RETURN_IF_ERROR(check_names(report));
   std::string text;
   for (uint32_t rank = 0; rank < report.host_of.size(); ++rank) {
-    absl::StrAppend(&text, "rank ", rank, "=", report.topology.name(report.host_of[rank]), " slot=0\n");
+    absl::StrAppend(&text, "rank ", rank, "=", report.topology.name(report.host_of[rank]), " slot=*:*\n");
   }
   return text;
 }

@@ -34,10 +34,12 @@ struct RankMapReport {
 };
 
 std::string to_json(const RankMapReport& report);
-// A line "HOST slots=1" for each rank, in order, as Open MPI's --hostfile takes them.
-std::string to_hostfile(const RankMapReport& report);
-// A line "rank R=HOST slot=0" for each rank, as Open MPI's --rankfile takes them.
-std::string to_rankfile(const RankMapReport& report);
+// A line "HOST slots=1" for each rank, in order, as Open MPI's --hostfile takes them. mpirun changes the order: the
+// host on which it runs comes first. InvalidArgument names a host whose name such a file can't have.
+absl::StatusOr<std::string> to_hostfile(const RankMapReport& report);
+// A line "rank R=HOST slot=*:*" for each rank, as Open MPI's --rankfile takes them: "*:*" are all cores of all sockets.
+// Errors are those of to_hostfile().
+absl::StatusOr<std::string> to_rankfile(const RankMapReport& report);
 std::string to_table(const RankMapReport& report);
 // States what the map wins, and which link binds in each step, before and after.
 std::string to_explanation(const RankMapReport& report);

@@ -158,7 +158,7 @@ absl::StatusOr<Choice> choose(const RanksFlags& flags, const Schedule& schedule,
   return choice;
 }
 
-std::string to_text(const RankMapReport& report, const std::string& output) {
+absl::StatusOr<std::string> to_text(const RankMapReport& report, const std::string& output) {
   if (output == "json") return to_json(report);
   if (output == "hostfile") return to_hostfile(report);
   if (output == "rankfile") return to_rankfile(report);
@@ -187,7 +187,8 @@ absl::Status run_ranks(const RanksFlags& flags) {
   RankMapReport report{topology, flags.algorithm, *bytes, choice.host_of, choice.origin, std::move(groups), {}, {}};
   GLN_ASSIGN_OR_RETURN(report.map, MapFigures::of(schedule, topology, paths, report.host_of, *bytes));
   GLN_ASSIGN_OR_RETURN(report.identity, MapFigures::of(schedule, topology, paths, ranks::identity(ranks), *bytes));
-  return print(to_text(report, flags.output));
+  GLN_ASSIGN_OR_RETURN(const std::string text, to_text(report, flags.output));
+  return print(text);
 }
 
 std::vector<std::string> algorithm_names() {
@@ -223,7 +224,7 @@ void add_ranks(flags::Command& app, Context& context) {
   ranks
       .add_text("-o,--output", flags->output,
                 "json; table: a line per rank; explain: what the map wins, and which link binds in each step; "
-                "hostfile and rankfile: for mpirun")
+                "rankfile: for mpirun; hostfile: a line per host, which mpirun reorders")
       .one_of({"json", "table", "explain", "hostfile", "rankfile"})
       .show_default();
   ranks.on_chosen([flags, &context] { context.run = [flags] { return run_ranks(*flags); }; });

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,8 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
-from conftest import GLEANER, PATIENT_RUN, TIMEOUT, environment  # noqa: E402
+from conftest import GLEANER, PATIENT_RUN, ROOT, TIMEOUT, environment  # noqa: E402
+from requirements import require_namespaces  # noqa: E402
 
 BENCH = "gleaner bench push-pull --bytes 64KiB --steps 2 --verify"
 PATIENT = " ".join(word for pair in PATIENT_RUN.items() for word in pair)
@@ -129,3 +132,90 @@ def test_a_coordinator_that_other_hosts_do_not_reach(coordinator: str | None, tm
     for beside in (host("127.0.0.2", ":"), host("192.0.2.1")):
         file = hosts_file(tmp_path, workers=[beside], **given)
         assert "leads each host" not in shell(f"gleaner run {PATIENT} --workers 1 --hosts {file} -- true").stderr
+
+
+def network(folder: Path, names: list[str]) -> Path:
+    """Writes a file of hosts in two racks: every second host is in the same rack."""
+    file = folder / "network.json"
+    links = [{"a": name, "b": f"rack{i % 2}", "bandwidth": 1e10, "latency_us": 1} for i, name in enumerate(names)]
+    links.append({"a": "rack0", "b": "rack1", "bandwidth": 1e9, "latency_us": 9})
+    file.write_text(json.dumps({"hosts": names, "switches": ["rack0", "rack1"], "links": links}))
+    return file
+
+
+def ranks_of(network: Path, output: str) -> subprocess.CompletedProcess[str]:
+    return shell(f"gleaner ranks --topology {network} --algorithm ring --bytes 1MiB -o {output}")
+
+
+@pytest.mark.parametrize("name", ["gpu 1", "gpu#1", "gpu=1", "gpu,1", "gpü1", '"gpu1"'])
+def test_names_that_mpirun_does_not_read(name: str, tmp_path: Path) -> None:
+    file = network(tmp_path, ["gpu0", name, "gpu2", "gpu3"])
+    for output in ("hostfile", "rankfile"):
+        done = ranks_of(file, output)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"does not read the name of host '{name}'" in done.stderr
+    written = tmp_path / "map"
+    written.write_text(ranks_of(file, "json").stdout)
+    sim = shell(f"gleaner sim --topology {file} --algorithm ring --bytes 1MiB --rank-map {written} -o json")
+    assert sim.returncode == 0, sim.stderr
+
+
+def test_files_for_mpirun_are_read_back(tmp_path: Path) -> None:
+    file = network(tmp_path, ["gpu0", "10.0.0.1", "gpu-2.example", "fd00::3", "gpu_4", "gpu5"])
+    written, seconds = tmp_path / "map", set()
+    for output in ("json", "rankfile", "hostfile"):
+        text = ranks_of(file, output).stdout
+        lines = text.splitlines(keepends=True)
+        written.write_text("# a comment\n" + "".join(reversed(lines)) if output == "rankfile" else text)
+        sim = shell(f"gleaner sim --topology {file} --algorithm ring --bytes 1MiB --rank-map {written} -o json")
+        assert sim.returncode == 0, sim.stderr
+        seconds.add(json.loads(sim.stdout)["seconds"])
+    straight = shell(f"gleaner sim --topology {file} --algorithm ring --bytes 1MiB -o json")
+    assert len(seconds) == 1 and seconds != {json.loads(straight.stdout)["seconds"]}
+    written.write_text("rank 0=gpu0 slot=0\nrank 0=gpu5 slot=0\n")
+    twice = shell(f"gleaner sim --topology {file} --algorithm ring --bytes 1MiB --rank-map {written}")
+    assert twice.returncode == 2 and "rank 0 occurs twice" in twice.stderr
+
+
+# mpirun calls this script in place of ssh, with the arguments HOST COMMAND... Each daemon gets a folder for its files,
+# because daemons that share a folder sometimes hang at the start.
+AGENT = """#!/bin/sh
+host=$1; shift
+export OMPI_MCA_orte_tmpdir_base="{folder}/$host"
+mkdir -p "$OMPI_MCA_orte_tmpdir_base"
+exec ip netns exec "$(sed -n "s/^$host //p" "{folder}/namespaces")" sh -c "$*"
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("own", [0, 1, 2])
+def test_mpirun_keeps_the_map_from_any_host(own: int, tmp_path: Path) -> None:
+    require_namespaces()
+    if not shutil.which("mpirun"):
+        pytest.skip("Open MPI is not installed; scripts/bootstrap bench installs it")
+    lab, name, hosts = [ROOT / "tests" / "lab" / "lab"], f"m{os.getpid() % 10**6}", tmp_path / "hosts.json"
+    try:
+        up = ["up", "--name", name, "--workers", "3", "--summers", "0", "--rate", "200mbit", "--hosts-json", hosts]
+        subprocess.run([*lab, *up], check=True, capture_output=True, timeout=TIMEOUT)
+        spaces = {each["address"]: each["prefix"][-1] for each in json.loads(hosts.read_text())["workers"]}
+        addresses = list(spaces)
+        (tmp_path / "namespaces").write_text("".join(f"{address} {space}\n" for address, space in spaces.items()))
+        agent = tmp_path / "agent"
+        agent.write_text(AGENT.format(folder=tmp_path))
+        agent.chmod(0o755)
+        file = network(tmp_path, [addresses[2], addresses[0], addresses[1]])
+        order = [each["host"] for each in json.loads(ranks_of(file, "json").stdout)["ranks"]]
+        (tmp_path / "ranks").write_text(ranks_of(file, "rankfile").stdout)
+        subnet = addresses[0].rsplit(".", 1)[0] + ".0/24"
+        started = shell(
+            f"TMPDIR={tmp_path} mpirun --allow-run-as-root --rankfile {tmp_path}/ranks"
+            f" --mca plm_rsh_agent {agent} --mca plm_rsh_no_tree_spawn 1 --mca oob_tcp_if_include {subnet}"
+            " sh -c 'echo $OMPI_COMM_WORLD_RANK $(hostname -I) $(env -u OMP_NUM_THREADS nproc)'",
+            *["ip", "netns", "exec", spaces[addresses[own]]],
+        )
+        assert started.returncode == 0, started.stderr
+        assert sorted(line.split() for line in started.stdout.splitlines()) == [
+            [str(rank), address, str(len(os.sched_getaffinity(0)))] for rank, address in enumerate(order)
+        ]
+    finally:
+        subprocess.run([*lab, "down", "--name", name], capture_output=True)

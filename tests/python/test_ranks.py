@@ -138,7 +138,7 @@ def test_text_outputs_agree_with_json(tmp_path):
     text = {output: run(*arguments, "-o", output).stdout for output in ("hostfile", "rankfile", "table", "explain")}
     order = hosts(json.loads(run(*arguments, "-o", "json").stdout))
     assert text["hostfile"] == "".join(f"{host} slots=1\n" for host in order)
-    assert text["rankfile"] == "".join(f"rank {rank}={host} slot=0\n" for rank, host in enumerate(order))
+    assert text["rankfile"] == "".join(f"rank {rank}={host} slot=*:*\n" for rank, host in enumerate(order))
     assert [line.split()[:2] for line in text["table"].splitlines()[1:]] == [[str(r), h] for r, h in enumerate(order)]
     assert run(*arguments).stdout == text["table"]
     explain = text["explain"]
