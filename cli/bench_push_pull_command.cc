@@ -17,6 +17,7 @@
 #include "cli/schedule_oracle.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/schedule_name.h"
 
@@ -233,11 +234,12 @@ std::string to_text(const BenchPushPullFlags& flags, const gln_rank_info& info, 
   std::vector<double> seconds = result.step_seconds();
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
-  return absl::StrFormat("worker %d of %d, %d summers: %s a step in %s (median of %d; %s to %s), %s/s, sha256 %s%s",
-                         info.worker, info.workers, info.summers, format_bytes(static_cast<double>(bytes)),
-                         format_seconds(median), seconds.size(), format_seconds(seconds.front()),
-                         format_seconds(seconds.back()), format_bytes(static_cast<double>(bytes) / median),
-                         result.sha256, flags.verify ? ", every bit as expected" : "") +
+  return absl::StrFormat("worker %d of %d, %s: %s a step in %s (median of %d; %s to %s), %s/s, sha256 %s%s",
+                         info.worker, info.workers, counted(info.summers, "summer"),
+                         format_bytes(static_cast<double>(bytes)), format_seconds(median), seconds.size(),
+                         format_seconds(seconds.front()), format_seconds(seconds.back()),
+                         format_bytes(static_cast<double>(bytes) / median), result.sha256,
+                         flags.verify ? ", every bit as expected" : "") +
          absl::StrFormat("\n  worker %d reached %s", info.worker, result.transports);
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/collectives.h"
 
@@ -64,8 +65,9 @@ absl::StatusOr<std::string> collective_bound(const CollectiveFlags& flags, const
                .dump(2) +
            "\n";
   }
-  return absl::StrFormat("%s of %s, %d workers, %d summers\n\nBound       %s\n%s", flags.name, format_bytes(bytes),
-                         fleet.n(), fleet.k(), format_seconds(bound.seconds), summers_line(fleet, bound));
+  return absl::StrFormat("%s of %s, %s, %s\n\nBound       %s\n%s", flags.name, format_bytes(bytes),
+                         counted(fleet.n(), "worker"), counted(fleet.k(), "summer"), format_seconds(bound.seconds),
+                         summers_line(fleet, bound));
 }
 
 }  // namespace gleaner::cli

@@ -16,6 +16,7 @@
 #include "cli/topology_flags.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/groups.h"
@@ -57,8 +58,8 @@ absl::StatusOr<uint32_t> group_count(const RanksFlags& flags, const Topology& to
     return std::min<uint32_t>(static_cast<uint32_t>(racks.size()), ranks);
   }
   if (count <= ranks) return count;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--groups is ", count, ", but there are ", ranks, " ranks; a group has one at least"));
+  return absl::InvalidArgumentError(absl::StrCat("--groups is ", count, ", but there ", ranks == 1 ? "is " : "are ",
+                                                 counted(ranks, "rank"), "; a group has one at least"));
 }
 
 absl::StatusOr<Schedule> schedule_of(const RanksFlags& flags, const Topology& topology, uint32_t ranks) {
@@ -79,7 +80,8 @@ absl::StatusOr<uint32_t> ranks_of(const RanksFlags& flags, const Topology& topol
   if (flags.ranks < 0) return topology.host_count();
   if (flags.ranks > topology.host_count()) {
     return absl::InvalidArgumentError(absl::StrCat("--ranks is ", flags.ranks, ", but the topology has ",
-                                                   topology.host_count(), " hosts; a host has one rank at most"));
+                                                   counted(topology.host_count(), "host"),
+                                                   "; a host has one rank at most"));
   }
   return static_cast<uint32_t>(flags.ranks);
 }
@@ -89,7 +91,8 @@ absl::StatusOr<ranks::Groups> groups_of(const RanksFlags& flags, const Topology&
   if (flags.groups == 0) return ranks::Groups();
   if (flags.groups > topology.host_count()) {
     return absl::InvalidArgumentError(absl::StrCat("--groups is ", flags.groups, ", but the topology has ",
-                                                   topology.host_count(), " hosts; a group has one host at least"));
+                                                   counted(topology.host_count(), "host"),
+                                                   "; a group has one host at least"));
   }
   ranks::EmbeddingOptions options;
   options.seed = flags.seed;

@@ -64,8 +64,8 @@ absl::StatusOr<Comparison> compare(const StrategiesFlags& flags) {
   GLN_ASSIGN_OR_RETURN(topology::Topology topology, topology_of(flags.topology));
   const auto summers = static_cast<uint32_t>(flags.summers);
   if (summers >= topology.host_count()) {
-    return absl::InvalidArgumentError(absl::StrCat("--summers: ", summers, " of the ", topology.host_count(),
-                                                   " hosts; at least one host is a worker"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--summers: ", summers, " of the ", counted(topology.host_count(), "host"), "; at least one host is a worker"));
   }
   const uint32_t workers = topology.host_count() - summers;
   if (topology::is_of_probes(topology)) {

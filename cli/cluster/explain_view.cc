@@ -321,8 +321,8 @@ nlohmann::json to_json(const ExplainedJob& job) {
 std::string autoscaler_text(const api::SummersStatus& summers, absl::Time now) {
   if (summers.reason.empty()) return "";
   std::string text =
-      absl::StrCat("Autoscaler ", summers.wanted, " summers wanted, ", summers.had, " in the plan: ", summers.reason,
-                   summers.message.empty() ? "" : ", ", summers.message, "\n");
+      absl::StrCat("Autoscaler ", counted(static_cast<uint64_t>(summers.wanted), "summer"), " wanted, ", summers.had,
+                   " in the plan: ", summers.reason, summers.message.empty() ? "" : ", ", summers.message, "\n");
   if (!summers.last_change.empty() && summers.last_change_time.has_value()) {
     absl::StrAppend(&text, "Last       change, ", age(*summers.last_change_time, now), " ago: ", summers.last_change,
                     "\n");

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 
 namespace gleaner::launcher {
@@ -16,8 +17,7 @@ std::string JobProgress::line(const JobCounts& counts, absl::Duration now) {
     at_ = now;
   }
   const double goodput = counts.goodput_bytes_per_second;
-  const std::string summers =
-      counts.summers == 0 ? "" : absl::StrCat(", ", counts.summers, counts.summers == 1 ? " summer" : " summers");
+  const std::string summers = counts.summers == 0 ? "" : absl::StrCat(", ", counted(counts.summers, "summer"));
   return absl::StrCat("gleaner: ", job_ == "default" ? "" : absl::StrCat(job_, ": "), "step ", counts.steps, rate_,
                       goodput > 0 ? absl::StrCat(", goodput ", format_bytes(goodput), "/s per worker") : "",
                       counts.efficiency.empty() ? "" : absl::StrCat(", ", counts.efficiency), summers);

@@ -29,6 +29,20 @@ def test_lost_output_is_an_error(arguments: str, output: str) -> None:
     assert "cannot write to standard output" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run {} --workers 1 --summers 1 -- gleaner bench push-pull --bytes 8 --steps 1", "worker 0 of 1, 1 summer:"),
+        ("plan --workers 1 --summers 1 --bandwidth 1Gbit --bytes 8 --collective fsdp", "1 worker, 1 summer\n"),
+        ("sim --topology star:1 --algorithm ring --bytes 8 --ranks 2", "the topology has 1 host;"),
+        ("ranks --topology star:1 --algorithm ring --bytes 8 --ranks 2", "the topology has 1 host;"),
+    ],
+)
+def test_one_is_singular(line: str, words: str) -> None:
+    done = shell("gleaner " + line.format(" ".join(word for pair in PATIENT_RUN.items() for word in pair)))
+    assert words in done.stdout + done.stderr, done
+
+
 @pytest.mark.parametrize("separator", ["--", ""])
 def test_arguments_of_a_program_arrive_unchanged(separator: str) -> None:
     words = ["[1,2]", "[]", "--shape=[3, 4]", "[a b]", "{}", "%%", "", "--", "--workers", "9"]
