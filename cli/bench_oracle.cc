@@ -23,7 +23,7 @@ Stored element_at(ConstBytes bytes, size_t at) {
   return stored;
 }
 
-std::string to_text(DataType type, ConstBytes bytes, size_t at) {
+std::string element_text(DataType type, ConstBytes bytes, size_t at) {
   switch (type) {
     case DataType::kFloat32: {
       const auto bits = element_at<uint32_t>(bytes, at);
@@ -55,8 +55,9 @@ std::optional<Mismatch> first_mismatch(DataType type, ConstBytes expected, Const
   if (std::memcmp(expected.data(), got.data(), got.size()) == 0) return std::nullopt;
   for (size_t at = 0; at < got.size(); at += size_of(type)) {
     if (std::memcmp(&expected[at], &got[at], size_of(type)) == 0) continue;
-    return Mismatch{
-        .element = at / size_of(type), .expected = to_text(type, expected, at), .got = to_text(type, got, at)};
+    return Mismatch{.element = at / size_of(type),
+                    .expected = element_text(type, expected, at),
+                    .got = element_text(type, got, at)};
   }
   return std::nullopt;
 }

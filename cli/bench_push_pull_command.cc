@@ -213,7 +213,7 @@ class Bench {
   std::vector<std::vector<Strategy>> strategies_;  // by tensor, in the order of their first push_pulls
 };
 
-std::string to_json(const BenchPushPullFlags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
+std::string json_of(const BenchPushPullFlags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
   nlohmann::ordered_json line;
   line["worker"] = info.worker;
   line["workers"] = info.workers;
@@ -230,7 +230,7 @@ std::string to_json(const BenchPushPullFlags& flags, const gln_rank_info& info, 
   return line.dump();
 }
 
-std::string to_text(const BenchPushPullFlags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
+std::string text_of(const BenchPushPullFlags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
   std::vector<double> seconds = result.step_seconds();
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
@@ -255,7 +255,7 @@ absl::Status run_bench(const BenchPushPullFlags& flags) {
   const gln_rank_info info = session.info();
   GLN_RETURN_IF_ERROR(session.close());
   if (info.local_rank != 0) return absl::OkStatus();
-  const auto format = flags.json ? to_json : to_text;
+  const auto format = flags.json ? json_of : text_of;
   // Written in one piece, so that the lines of several workers on one terminal stay whole.
   std::cout << format(flags, info, tensors.bytes(), result) + "\n" << std::flush;
   if (!std::cout) return absl::UnavailableError("cannot write the result to standard output");

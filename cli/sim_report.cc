@@ -10,7 +10,7 @@
 namespace gleaner::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using netsim::StepTime;
 using topology::Topology;
 
@@ -37,10 +37,10 @@ std::string against_bound(const Simulation& simulation) {
 }  // namespace
 
 std::string to_json(const Simulation& simulation, const Topology& topology) {
-  Json steps = Json::array();
+  OrderedJson steps = OrderedJson::array();
   for (const StepTime& step : simulation.run.steps) {
     const uint32_t channel = step.worst_link.channel;
-    Json link;
+    OrderedJson link;
     if (step.worst_link.flows > 0) {
       link = {{"from", topology.name(topology.from(channel))},
               {"to", topology.name(topology.to(channel))},
@@ -48,12 +48,12 @@ std::string to_json(const Simulation& simulation, const Topology& topology) {
     }
     steps.push_back({{"seconds", step.seconds}, {"worst_link", std::move(link)}});
   }
-  const Json json = {{"bytes", simulation.bytes},
-                     {"seconds", simulation.run.seconds},
-                     {"bound_seconds", simulation.bound_seconds},
-                     {"steps", std::move(steps)},
-                     {"events", simulation.run.events}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const OrderedJson json = {{"bytes", simulation.bytes},
+                            {"seconds", simulation.run.seconds},
+                            {"bound_seconds", simulation.bound_seconds},
+                            {"steps", std::move(steps)},
+                            {"events", simulation.run.events}};
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string to_table(const Simulation& simulation, const Topology& topology, const std::string& title) {

@@ -18,7 +18,7 @@
 namespace gleaner::cli {
 namespace {
 
-absl::StatusOr<std::vector<uint32_t>> parse_sizes(const std::string& text) {
+absl::StatusOr<std::vector<uint32_t>> parse_rank_counts(const std::string& text) {
   std::vector<uint32_t> sizes;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     uint32_t size = 0;
@@ -99,7 +99,7 @@ absl::StatusOr<Sweep> run_sweep(const SweepFlags& flags, const TopologyFlags& to
                                 const std::function<SimulationProgress(const std::string& name)>& starting) {
   GLN_ASSIGN_OR_RETURN(const uint64_t bytes, bytes_of(simulation));
   Sweep sweep = {.bytes = format_bytes(static_cast<double>(bytes)), .sizes = {}, .lines = {}};
-  GLN_ASSIGN_OR_RETURN(sweep.sizes, parse_sizes(flags.sizes));
+  GLN_ASSIGN_OR_RETURN(sweep.sizes, parse_rank_counts(flags.sizes));
   const std::vector<std::string> algorithms = absl::StrSplit(simulation.algorithm, ',');
   GLN_RETURN_IF_ERROR(check(simulation, algorithms));
   for (const std::string& spec : std::vector<std::string>(absl::StrSplit(topology.text, ','))) {

@@ -46,11 +46,11 @@ absl::StatusOr<uint32_t> members_of(const SimulationFlags& flags, const Topology
   const int64_t summers = std::max<int64_t>(flags.summers, 0);
   if (flags.ranks >= 0 && flags.ranks + summers > hosts) {
     return invalid("--ranks is ", flags.ranks, flags.summers > 0 ? absl::StrCat(" and --summers ", summers) : "",
-                 ", but the topology has ", counted(hosts, "host"), "; a host has one rank or summer at most");
+                   ", but the topology has ", counted(hosts, "host"), "; a host has one rank or summer at most");
   }
   if (flags.ranks < 0 && summers >= hosts) {
     return invalid("--summers is ", summers, ", but the topology has ", counted(hosts, "host"),
-                 ", and a worker needs one, too");
+                   ", and a worker needs one, too");
   }
   return static_cast<uint32_t>(flags.ranks < 0 ? hosts : flags.ranks + summers);
 }
@@ -79,7 +79,7 @@ absl::StatusOr<std::vector<uint32_t>> map_of(const SimulationFlags& flags, const
   if (!map.ok()) return absl::Status(map.status().code(), absl::StrCat("--rank-map: ", map.status().message()));
   if (map->size() < members) {
     return invalid("--rank-map: the file has hosts for ", counted(map->size(), "rank"), ", but ", members,
-                 members == 1 ? " needs one" : " need one", flags.ranks < 0 ? "; --ranks N simulates fewer" : "");
+                   members == 1 ? " needs one" : " need one", flags.ranks < 0 ? "; --ranks N simulates fewer" : "");
   }
   map->resize(members);
   const absl::Status fits = netsim::check_hosts("rank", *map, members, topology);
@@ -118,8 +118,8 @@ absl::StatusOr<plan::Plan> plan_of(const SimulationFlags& flags, const Topology&
 }
 
 absl::Status too_many(const plan::Plan& plan, uint64_t messages) {
-  return invalid(counted(plan.partitions.size(), "partition"), " of ", counted(plan.workers, "worker"), " are ", messages,
-               " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
+  return invalid(counted(plan.partitions.size(), "partition"), " of ", counted(plan.workers, "worker"), " are ",
+                 messages, " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
 }
 
 // Returns how a job would cut the vector; without --partition-bytes, does not cut it.

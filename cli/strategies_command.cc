@@ -50,7 +50,7 @@ struct Comparison {
   }
 };
 
-absl::StatusOr<std::vector<uint64_t>> parse_sizes(const std::string& text) {
+absl::StatusOr<std::vector<uint64_t>> parse_byte_sizes(const std::string& text) {
   std::vector<uint64_t> sizes;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     const auto bytes = parse_bytes(part);
@@ -77,7 +77,7 @@ absl::StatusOr<Comparison> compare(const StrategiesFlags& flags) {
   if (!made.racks.empty()) {
     GLN_ASSIGN_OR_RETURN(made.rack_times, strategy::compare_racks(topology, topology::Paths(topology), made.racks));
   }
-  GLN_ASSIGN_OR_RETURN(made.sizes, parse_sizes(flags.sizes));
+  GLN_ASSIGN_OR_RETURN(made.sizes, parse_byte_sizes(flags.sizes));
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, summers));
   const DataType type = *parse_data_type(flags.dtype);  // valid: the parser of the flags checked it

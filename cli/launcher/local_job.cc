@@ -10,7 +10,7 @@
 namespace gleaner::launcher {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr size_t kMostOfACommand = 80;  // bytes of a command in a table
@@ -24,7 +24,7 @@ std::string command_text(const std::vector<std::string>& command) {
   return shortened(text, kMostOfACommand);
 }
 
-LocalJob to_job(const Json& json) {
+LocalJob to_job(const OrderedJson& json) {
   LocalJob job;
   job.process = {json.at("pid"), json.at("process_start"), json.at("pid_namespace")};
   job.job = json.at("job");
@@ -40,7 +40,7 @@ LocalJob to_job(const Json& json) {
 
 }  // namespace
 
-Json to_json(const LocalJob& job) {
+OrderedJson to_json(const LocalJob& job) {
   return {{"version", kVersion},
           {"pid", job.process.pid},
           {"process_start", job.process.start},
@@ -56,10 +56,10 @@ Json to_json(const LocalJob& job) {
 
 absl::StatusOr<LocalJob> parse_local_job(const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const OrderedJson json = OrderedJson::parse(text);
     if (json.at("version") == kVersion) return to_job(json);
     return absl::InvalidArgumentError(absl::StrCat("expected version ", kVersion, " of a local job's file"));
-  } catch (const Json::exception& error) {
+  } catch (const OrderedJson::exception& error) {
     return absl::InvalidArgumentError(error.what());
   }
 }
