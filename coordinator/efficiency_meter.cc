@@ -6,16 +6,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/strategy/stream_bound.h"
+#include "coordinator/rank_waits.h"
 
 namespace gleaner::coordinator {
 namespace {
 
 constexpr absl::Duration kSampleEvery = absl::Seconds(5);
+constexpr absl::Duration kSettleWithin = absl::Seconds(5);
 constexpr double kRounding = 1e-9;
+constexpr double kLeastWait = 1e-6;  // seconds; less is due to rounding
 
 bool is_slower(const Figures& one, const Figures& other) {
   if ((one.steps == 0) != (other.steps == 0)) return other.steps == 0;
-  return one.step_communication_seconds > other.step_communication_seconds;
+  return one.step_communication_seconds + one.step_wait_seconds >
+         other.step_communication_seconds + other.step_wait_seconds;
 }
 
 EfficiencyMeter::Bound make_bound(const plan::Plan& plan, const strategy::JobNetwork* network) {
@@ -69,6 +73,7 @@ void EfficiencyMeter::Totals::add(const Measured& before, const Measured& after,
   const auto more = static_cast<double>(after.bytes - before.bytes);
   steps += after.steps - before.steps;
   bytes += more;
+  step_bytes += static_cast<double>(after.step_bytes) - static_cast<double>(before.step_bytes);
   seconds += after.communication_seconds - before.communication_seconds;
   open_bytes = static_cast<double>(after.open_bytes);
   if (!bound.is_known) bytes_of_unknown_bound += more;
@@ -87,6 +92,7 @@ void EfficiencyMeter::on_plan(const plan::Plan& plan) {
   epoch.figures.workers = plan.workers;
   epoch.figures.summers = plan.summers();
   epoch.bound = make_bound(plan, network_);
+  are_synchronous_ = std::ranges::none_of(plan.tensors, &plan::Tensor::accumulates);
   while (epochs_.size() > kEpochsKept) epochs_.erase(epochs_.begin());
 }
 
@@ -97,14 +103,58 @@ void EfficiencyMeter::on_report(uint32_t rank, const Report& report, absl::Durat
   for (const Measured& measured : report.measured) {
     const auto epoch = epochs_.find(measured.epoch);
     if (epoch == epochs_.end()) continue;  // an epoch of an earlier coordinator
-    totals.add(kept.measured[measured.epoch], measured, epoch->second.bound);
+    totals.add(kept.counted[measured.epoch].measured, measured, epoch->second.bound);
   }
   forget(kept, report);
-  for (const Measured& measured : report.measured) kept.measured[measured.epoch] = measured;
+  for (const Measured& measured : report.measured) kept.counted[measured.epoch].measured = measured;
   if (totals == kept.totals) return;
-  keep_sample(kept, now);
+  if (kept.is_settled() && unsettled_++ == 0) unsettled_since_ = now;
   kept.totals = totals;
-  kept.at = now;
+  settle(now);
+}
+
+// Once every rank has reported further steps, their waits are known. A rank that ends before the others reports none.
+void EfficiencyMeter::settle(absl::Duration now) {
+  if (unsettled_ == ranks()) {
+    settle_waits();
+  } else if (now - unsettled_since_ < kSettleWithin) {
+    return;
+  }
+  unsettled_ = 0;
+  for (Rank& rank : ranks_) {
+    if (rank.totals == rank.settled.totals) continue;
+    if (rank.samples.empty() || rank.settled.at - rank.samples.back().at >= kSampleEvery) {
+      rank.samples.push_back(rank.settled);
+    }
+    while (rank.samples.size() > 1 && now - rank.samples[1].at >= kWindow) rank.samples.pop_front();
+    rank.settled = {now, rank.totals};
+  }
+}
+
+void EfficiencyMeter::settle_waits() {
+  if (!are_synchronous_) return;
+  std::vector<RankSteps> steps;
+  for (const Rank& rank : ranks_) {
+    const Totals& before = rank.settled.totals;
+    steps.push_back({static_cast<double>(rank.totals.steps - before.steps), rank.totals.seconds - before.seconds,
+                     rank.totals.bound_seconds - before.bound_seconds});
+  }
+  const RankWaits waits = waits_of(steps);
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    ranks_[rank].totals.waiting_seconds += waits.seconds[rank];
+    if (!ranks_[rank].counted.empty()) ranks_[rank].counted.rbegin()->second.waiting_seconds += waits.seconds[rank];
+  }
+  ranks_[waits.latest].waited_for_seconds += *std::ranges::max_element(waits.seconds);
+}
+
+std::vector<WaitedFor> EfficiencyMeter::waited_for(size_t most) const {
+  std::vector<WaitedFor> waited;
+  for (uint32_t rank = 0; rank < ranks(); ++rank) {
+    if (ranks_[rank].waited_for_seconds > kLeastWait) waited.push_back({rank, ranks_[rank].waited_for_seconds});
+  }
+  std::ranges::stable_sort(waited, std::ranges::greater(), &WaitedFor::seconds);
+  if (waited.size() > most) waited.resize(most);
+  return waited;
 }
 
 double EfficiencyMeter::round_trip_seconds() const {
@@ -113,31 +163,24 @@ double EfficiencyMeter::round_trip_seconds() const {
   return longest;
 }
 
-Figures EfficiencyMeter::of(const Measured& measured, const Bound& bound, double round_trip_seconds) {
+Figures EfficiencyMeter::of(const Counted& counted, const Bound& bound, double round_trip_seconds) {
   Totals totals;
-  totals.add({}, measured, bound);
+  totals.add({}, counted.measured, bound);
+  totals.waiting_seconds = counted.waiting_seconds;
   return between({}, totals, round_trip_seconds);
 }
 
 // Keeps the figures of epochs that the rank does not report about any more.
 void EfficiencyMeter::forget(Rank& rank, const Report& report) {
   const uint32_t oldest = report.measured.empty() ? 0 : report.measured.front().epoch;
-  while (!rank.measured.empty() && rank.measured.begin()->first < oldest) {
-    const auto& [number, measured] = *rank.measured.begin();
+  while (!rank.counted.empty() && rank.counted.begin()->first < oldest) {
+    const auto& [number, counted] = *rank.counted.begin();
     if (const auto epoch = epochs_.find(number); epoch != epochs_.end()) {
-      const Figures figures = of(measured, epoch->second.bound, report.round_trip_seconds);
+      const Figures figures = of(counted, epoch->second.bound, report.round_trip_seconds);
       if (is_slower(figures, epoch->second.figures.figures)) epoch->second.figures.figures = figures;
     }
-    rank.measured.erase(rank.measured.begin());
+    rank.counted.erase(rank.counted.begin());
   }
-}
-
-// Keeps the rank's totals, before they grow, as the possible beginning of a window.
-void EfficiencyMeter::keep_sample(Rank& rank, absl::Duration now) {
-  if (rank.samples.empty() || rank.at - rank.samples.back().at >= kSampleEvery) {
-    rank.samples.push_back({rank.at, rank.totals});
-  }
-  while (rank.samples.size() > 1 && now - rank.samples[1].at >= kWindow) rank.samples.pop_front();
 }
 
 Figures EfficiencyMeter::between(const Totals& before, const Totals& after, double round_trip_seconds) {
@@ -149,14 +192,21 @@ Figures EfficiencyMeter::between(const Totals& before, const Totals& after, doub
   // Leaves out bytes that were in flight at the beginning, since they belong to steps that began earlier.
   const double part = std::max(0.0, 1 - before.open_bytes / all);
   const auto steps = static_cast<double>(figures.steps);
-  figures.bytes_per_step = part * all / steps;
-  figures.step_communication_seconds = seconds / steps;
-  figures.goodput_bytes_per_second = part * all / seconds;
+  const double step_bytes = after.step_bytes - before.step_bytes;
+  figures.bytes_per_step = (step_bytes > 0 ? step_bytes : part * all) / steps;
+  // Waits are added when all ranks have reported, so they may belong to another epoch or window than the time.
+  const double bound_seconds = part * (after.bound_seconds - before.bound_seconds);
+  const double most = std::max(0.0, seconds - bound_seconds);
+  const double waiting = std::clamp(after.waiting_seconds - before.waiting_seconds, 0.0, most);
+  figures.step_wait_seconds = waiting / steps;
+  figures.step_communication_seconds = (seconds - waiting) / steps;
+  if (!(figures.step_communication_seconds > 0)) return {};
+  figures.goodput_bytes_per_second = figures.bytes_per_step / figures.step_communication_seconds;
   if (after.bytes_of_unknown_bound > before.bytes_of_unknown_bound) {
     figures.basis = Basis::kUnknownBandwidth;
     return figures;
   }
-  figures.bound_seconds = part * (after.bound_seconds - before.bound_seconds) / steps;
+  figures.bound_seconds = bound_seconds / steps;
   figures.bound_seconds_without_summers =
       part * (after.bound_seconds_without_summers - before.bound_seconds_without_summers) / steps;
   const double round_trip = std::max(round_trip_seconds, absl::ToDoubleSeconds(kLeastRoundTrip));
@@ -176,7 +226,7 @@ Figures EfficiencyMeter::between(const Totals& before, const Totals& after, doub
 Figures EfficiencyMeter::window(absl::Duration now) const {
   Figures slowest;
   for (const Rank& rank : ranks_) {
-    if (rank.samples.empty()) continue;
+    if (rank.samples.empty()) continue;  // no steps, or steps whose waits are not known
     auto from = rank.samples.rbegin();
     while (std::next(from) != rank.samples.rend() && now - from->at < kWindow) ++from;
     const Figures figures = between(from->totals, rank.totals, rank.latest.round_trip_seconds);
@@ -199,9 +249,9 @@ std::vector<EpochFigures> EfficiencyMeter::epochs() const {
   for (const auto& [number, epoch] : epochs_) {
     EpochFigures figures = epoch.figures;
     for (const Rank& rank : ranks_) {
-      const auto measured = rank.measured.find(number);
-      if (measured == rank.measured.end()) continue;
-      const Figures own = of(measured->second, epoch.bound, rank.latest.round_trip_seconds);
+      const auto counted = rank.counted.find(number);
+      if (counted == rank.counted.end()) continue;
+      const Figures own = of(counted->second, epoch.bound, rank.latest.round_trip_seconds);
       if (is_slower(own, figures.figures)) figures.figures = own;
     }
     if (figures.figures.steps > 0) epochs.push_back(figures);

@@ -4,13 +4,14 @@
 // The bound is that of the strategies in force (strategy::stream_bound()). Each step is compared with the bound of the
 // plan that was in force while the step ran. A step that spans a change of
 // plan counts for neither plan (comm-lib/runtime/meter.h), so efficiency is at most 1, even if summers come and go. All
-// figures are those of the slowest rank, the one with the most communication time per step. Pure: the caller passes the
-// time. Not thread safe.
+// figures are those of the slowest rank, the one with sums in flight for the most time per step. The time in which it
+// waits for a late rank is no communication (rank_waits.h). Pure: the caller passes the time. Not thread safe.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,15 +50,23 @@ absl::string_view to_string(Basis basis);
 // Returns a short text for people: "97.2 %", "latency-bound", "unknown". Empty: nothing is measured.
 std::string efficiency_text(Basis basis, double efficiency);
 
+// The time for which the other ranks have waited for this one, by the rank that waited most.
+struct WaitedFor {
+  uint32_t rank = 0;
+  double seconds = 0;
+};
+
 struct Figures {
   uint64_t steps = 0;
-  double bytes_per_step = 0;  // gradient bytes of one worker
-  double step_communication_seconds = 0;
-  double goodput_bytes_per_second = 0;  // bytes_per_step / step_communication_seconds
-  double bound_seconds = 0;             // mean over the steps; 0: unknown, or nothing moves
+  double bytes_per_step = 0;              // gradient bytes of one worker
+  double step_communication_seconds = 0;  // without step_wait_seconds
+  double step_wait_seconds = 0;           // time with sums in flight that lack the contribution of a late rank
+  double goodput_bytes_per_second = 0;    // bytes_per_step / step_communication_seconds
+  double bound_seconds = 0;               // mean over the steps; 0: unknown, or nothing moves
   double bound_seconds_without_summers = 0;
   double efficiency = 0;  // bound_seconds / step_communication_seconds; 0 unless basis is kBandwidth
   Basis basis = Basis::kNothingMeasured;
+  std::vector<WaitedFor> waited_for;  // of the whole job only: the ranks for which the others waited most
 };
 
 struct EpochFigures {
@@ -92,6 +101,8 @@ class EfficiencyMeter {
   Figures window(absl::Duration now) const;
   // Returns the figures of all steps of the job.
   Figures whole() const;
+  // Returns the ranks for which others have waited in all, the longest waits first, and at most `most` ranks.
+  std::vector<WaitedFor> waited_for(size_t most) const;
   // Returns the figures of the epochs that have steps, in order, for the latest kEpochsKept of them.
   std::vector<EpochFigures> epochs() const;
   const Report& latest(uint32_t rank) const { return ranks_[rank].latest; }
@@ -107,8 +118,10 @@ class EfficiencyMeter {
   struct Totals {
     uint64_t steps = 0;
     double bytes = 0;
+    double step_bytes = 0;
     double bytes_of_unknown_bound = 0;
-    double seconds = 0;
+    double seconds = 0;  // of communication and waiting
+    double waiting_seconds = 0;
     double bound_seconds = 0;
     double bound_seconds_without_summers = 0;
     double open_bytes = 0;  // of the latest epoch; not cumulative
@@ -116,15 +129,21 @@ class EfficiencyMeter {
     friend bool operator==(const Totals&, const Totals&) = default;
   };
   struct Sample {
-    absl::Duration at;  // when these totals were first reported
+    absl::Duration at;
     Totals totals;
+  };
+  struct Counted {
+    Measured measured;
+    double waiting_seconds = 0;
   };
   struct Rank {
     Report latest;
-    std::map<uint32_t, Measured> measured;  // by epoch, of the epochs that the latest reports contain
+    std::map<uint32_t, Counted> counted;  // by epoch, of the epochs that the latest reports contain
     Totals totals;
-    absl::Duration at;
-    std::deque<Sample> samples;  // earlier totals, at least kSampleEvery apart; a window begins at the front
+    Sample settled;              // the latest totals whose waits are known
+    std::deque<Sample> samples;  // earlier settled totals, at least kSampleEvery apart; a window begins at the front
+    double waited_for_seconds = 0;
+    bool is_settled() const { return totals.steps <= settled.totals.steps; }
   };
   struct Epoch {
     Bound bound;
@@ -133,13 +152,17 @@ class EfficiencyMeter {
 
   // Returns the figures of a rank between two totals; `round_trip_seconds` is that of the rank.
   static Figures between(const Totals& before, const Totals& after, double round_trip_seconds);
-  static Figures of(const Measured& measured, const Bound& bound, double round_trip_seconds);
+  static Figures of(const Counted& counted, const Bound& bound, double round_trip_seconds);
   void forget(Rank& rank, const Report& report);
-  void keep_sample(Rank& rank, absl::Duration now);
+  void settle(absl::Duration now);
+  void settle_waits();
 
   const strategy::JobNetwork* const network_;
   std::vector<Rank> ranks_;
   std::map<uint32_t, Epoch> epochs_;
+  bool are_synchronous_ = true;  // every sum waits for all ranks
+  uint32_t unsettled_ = 0;       // ranks with steps whose waits are not known
+  absl::Duration unsettled_since_;
 };
 
 }  // namespace gleaner::coordinator

@@ -44,8 +44,10 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job)
   plan_.partitions = gauge("gleaner_coordinator_partitions", "Partitions in the plan in force.");
   steps_.bytes = gauge("gleaner_coordinator_step_bytes",
                        "Gradient bytes that a worker reduces per step: mean of the last minute.");
-  steps_.communication = gauge("gleaner_coordinator_step_communication_seconds",
-                               "Time per step with sums in flight, of the slowest worker: mean of the last minute.");
+  steps_.communication =
+      gauge("gleaner_coordinator_step_communication_seconds",
+            "Time per step with sums in flight, of the slowest worker, without the wait for a late rank: mean of "
+            "the last minute.");
   plan_.bound = gauge("gleaner_coordinator_bound_seconds",
                       "Least time that a step's bytes can take under the plan in force; 0: not known.");
   plan_.bound_without_summers =

@@ -21,6 +21,8 @@
 namespace gleaner::coordinator {
 namespace {
 
+constexpr size_t kMostWaitedFor = 4;
+
 absl::Status failed(absl::string_view path) {
   return absl::UnavailableError(
       absl::StrCat("can't write the summary to '", path, "': ", std::strerror(errno == 0 ? EIO : errno)));
@@ -41,6 +43,7 @@ void add_figures(const Figures& figures, nlohmann::ordered_json& json) {
   json["steps"] = figures.steps;
   json["bytes_per_step"] = figures.bytes_per_step;
   json["step_communication_seconds"] = figures.step_communication_seconds;
+  json["step_wait_seconds"] = figures.step_wait_seconds;
   json["goodput_bytes_per_second"] = figures.goodput_bytes_per_second;
   json["bound_seconds"] = figures.bound_seconds;
   json["efficiency"] = figures.efficiency;
@@ -124,7 +127,9 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
     if (report.steps == 0) continue;
     const auto steps = static_cast<double>(report.steps);
     whole.steps = std::max(whole.steps, report.steps);
-    whole.bytes_per_step = std::max(whole.bytes_per_step, static_cast<double>(report.bytes) / steps);
+    const double mean = static_cast<double>(report.bytes) / steps;
+    const double bytes = report.step_bytes > 0 ? static_cast<double>(report.step_bytes) : mean;
+    whole.bytes_per_step = std::max(whole.bytes_per_step, bytes);
     whole.step_communication_seconds = std::max(whole.step_communication_seconds, report.communication_seconds / steps);
   }
   if (whole.steps == 0 || plan.members.empty()) return summary;
@@ -139,6 +144,7 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
     const uint64_t steps = whole.steps;
     whole = compared;
     whole.steps = steps;
+    whole.waited_for = efficiency.waited_for(kMostWaitedFor);
   } else {
     whole.bound_seconds = summary.plan_bound_seconds;
     whole.bound_seconds_without_summers = summary.plan_bound_seconds_without_summers;
@@ -172,6 +178,10 @@ std::string to_json(const Summary& summary) {
   json["tensors"] = summary.tensors;
   json["partitions"] = summary.partitions;
   add_figures(summary.whole, json);
+  json["waited_for"] = nlohmann::ordered_json::array();
+  for (const WaitedFor& each : summary.whole.waited_for) {
+    json["waited_for"].push_back({{"rank", each.rank}, {"seconds", each.seconds}});
+  }
   json["last_minute"] = json_of(summary.window);
   json["epochs"] = nlohmann::ordered_json::array();
   for (const EpochFigures& epoch : summary.epochs) {
@@ -214,6 +224,14 @@ std::string to_table(const Summary& summary) {
   if (summary.whole.steps == 0) return text;
   text += row("bytes per step", format_bytes(summary.whole.bytes_per_step));
   text += row("communication per step", format_seconds(summary.whole.step_communication_seconds));
+  if (summary.whole.step_wait_seconds > 0) {
+    std::string wait = format_seconds(summary.whole.step_wait_seconds);
+    if (!summary.whole.waited_for.empty()) {
+      const WaitedFor& most = summary.whole.waited_for.front();
+      absl::StrAppend(&wait, "; ", format_seconds(most.seconds), " in all for rank ", most.rank);
+    }
+    text += row("wait for late ranks per step", wait);
+  }
   text += row("goodput per worker", absl::StrCat(format_bytes(summary.whole.goodput_bytes_per_second), "/s"));
   if (!summary.bandwidths_known) return text + row("bound", "unknown: say how fast the links are, by --bandwidth");
   text += row("bound", format_seconds(summary.whole.bound_seconds));

@@ -4,59 +4,81 @@
 
 namespace gleaner::runtime {
 
-void Meter::begin(uint64_t bytes, absl::Duration now) {
-  const uint64_t due = marked_steps_ + (busy() ? kStepsWithoutPause : 1);
-  if (steps() >= due || (!busy() && !first_.has_value())) mark(now);
-  if (in_flight_++ == 0) busy_since_ = now;
+void Meter::begin(uint64_t bytes, absl::Duration now, Kind kind) {
+  if (!busy()) {
+    if (is_between_steps()) mark(now);
+    busy_since_ = now;
+  } else if (steps() >= mark_.steps + kStepsWithoutPause && (steps_ == 0 || is_between_steps())) {
+    mark(now);
+  }
+  ++in_flight_;
+  if (kind == Kind::kBroadcast) {
+    has_broadcast_ = true;
+    return;
+  }
+  begun_bytes_ += bytes;
   open_bytes_ += bytes;
 }
 
-void Meter::end(uint32_t tensor, uint64_t bytes, bool ok, absl::Duration now) {
+void Meter::end(uint32_t tensor, uint64_t bytes, bool ok, absl::Duration now, Kind kind) {
   if (--in_flight_ == 0) busy_ += now - busy_since_;
+  if (ok) reduced_bytes_ += bytes;
+  if (kind == Kind::kBroadcast) return;
   open_bytes_ -= bytes;
-  if (!ok) return;
+  if (!ok) {
+    begun_bytes_ -= bytes;
+    return;
+  }
   bytes_ += bytes;
   if (times_.size() <= tensor) times_.resize(tensor + 1, 0);
-  most_ = std::max(most_, ++times_[tensor]);
+  if (++times_[tensor] <= most_) return;
+  most_ = times_[tensor];
+  if (steps_ == 0) begun_at_step_end_ = begun_bytes_;
+}
+
+// With the first call it becomes known that the program counts its steps. All requests before belong to the first one,
+// so a mark between two of them is none.
+void Meter::step() {
+  if (steps_++ == 0 && mark_.steps > 0) {
+    measured_.clear();
+    mark_ = {};
+    is_whole_ = false;
+  }
+  begun_at_step_end_ = begun_bytes_;
 }
 
 void Meter::follow(uint32_t epoch, absl::Duration now) {
-  if (!busy()) mark(now);
-  epochs_.push_back({epoch});
-  if (epochs_.size() > kEpochsKept) epochs_.pop_front();
-  first_.reset();
-  marked_steps_ = steps();
-  if (!busy()) mark(now);
+  const bool is_mark = !busy() && is_between_steps();
+  if (is_mark) mark(now);
+  measured_.follow(epoch);
+  has_plan_ = true;
+  is_whole_ = is_mark;
 }
 
 Meter::Totals Meter::totals(absl::Duration now) const {
-  return {steps(), bytes_, open_bytes_, busy_ + (busy() ? now - busy_since_ : absl::ZeroDuration())};
+  return {steps(), begun_bytes_, bytes_, open_bytes_, busy_ + (busy() ? now - busy_since_ : absl::ZeroDuration())};
 }
 
 void Meter::mark(absl::Duration now) {
-  marked_steps_ = steps();
-  if (epochs_.empty()) return;
   const Totals here = totals(now);
-  if (!first_.has_value()) {
-    first_ = here;
-    return;
+  if (here.steps > mark_.steps) {
+    measured_.add({.steps = here.steps - mark_.steps,
+                   .begun_bytes = here.begun_bytes - mark_.begun_bytes,
+                   .bytes = here.bytes - mark_.bytes,
+                   .open_bytes = here.open_bytes,
+                   .busy = here.busy - mark_.busy,
+                   .is_countable = is_whole_ && !has_broadcast_});
   }
-  // Requests in flight at the first mark began before that mark, so their bytes do not count.
-  const uint64_t before = first_->bytes + first_->open_bytes;
-  control::Measured& measured = epochs_.back();
-  measured.steps = here.steps - first_->steps;
-  measured.bytes = here.bytes > before ? here.bytes - before : 0;
-  measured.open_bytes = here.open_bytes;
-  measured.communication_seconds = absl::ToDoubleSeconds(here.busy - first_->busy);
+  mark_ = here;
+  has_broadcast_ = false;
+  is_whole_ = has_plan_;
 }
 
 control::Report Meter::report(absl::Duration now, bool last) {
-  if (!busy() && (last || steps() > marked_steps_)) mark(now);
-  const Totals here = totals(now);
-  control::Report report{here.steps, here.bytes, absl::ToDoubleSeconds(here.busy)};
-  for (const control::Measured& measured : epochs_) {
-    if (measured.steps > 0) report.measured.push_back(measured);
-  }
+  if (!busy() && is_between_steps()) mark(now);
+  if (last) measured_.count_rest();
+  control::Report report{steps(), reduced_bytes_, absl::ToDoubleSeconds(totals(now).busy), measured_.figures()};
+  report.step_bytes = measured_.step_bytes();
   return report;
 }
 

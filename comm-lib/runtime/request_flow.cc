@@ -3,10 +3,19 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 namespace gleaner::runtime {
+namespace {
+
+Meter::Kind kind_of(const DeclaredRequest& request) {
+  return absl::StartsWith(request.tensor.name, kBroadcastPrefix) ? Meter::Kind::kBroadcast : Meter::Kind::kReduction;
+}
+
+}  // namespace
 
 void RequestFlow::begin(DeclaredRequest request) {
-  statistics_.begin(request.tensor.bytes(), now());
+  statistics_.begin(request.tensor.bytes(), now(), kind_of(request));
   if (const absl::Status status = state_.usable(); !status.ok()) {
     table_.refuse(request.request.handle, status);
     return note_end(request, false);
@@ -34,7 +43,7 @@ void RequestFlow::end_all(const absl::Status& status) {
 
 void RequestFlow::note_end(const DeclaredRequest& ended, bool ok) {
   if (recorder_.is_on() && ok) record(trace::Kind::kDone, ended.request, now());
-  statistics_.end(ended.declaration, ended.tensor.bytes(), ok, now());
+  statistics_.end(ended.declaration, ended.tensor.bytes(), ok, now(), kind_of(ended));
   declarations_.end(ended.declaration);
 }
 

@@ -29,8 +29,12 @@ class Statistics {
   void add_wait(absl::Duration time) { waited_nanoseconds_ += absl::ToInt64Nanoseconds(time); }
 
   // Count events of this rank, as the functions of Meter of the same names.
-  void begin(uint64_t bytes, absl::Duration now) { meter_.begin(bytes, now); }
-  void end(uint32_t tensor, uint64_t bytes, bool ok, absl::Duration now) { meter_.end(tensor, bytes, ok, now); }
+  void begin(uint64_t bytes, absl::Duration now, Meter::Kind kind = Meter::Kind::kReduction) {
+    meter_.begin(bytes, now, kind);
+  }
+  void end(uint32_t tensor, uint64_t bytes, bool ok, absl::Duration now, Meter::Kind kind = Meter::Kind::kReduction) {
+    meter_.end(tensor, bytes, ok, now, kind);
+  }
   void step() { meter_.step(); }
   void follow(uint32_t epoch, absl::Duration now) { meter_.follow(epoch, now); }
   bool busy() const { return meter_.busy(); }

@@ -58,8 +58,10 @@ void fill(const Report& value, v1::MemberMessage& message) {
     encoded->set_bytes(measured.bytes);
     encoded->set_open_bytes(measured.open_bytes);
     encoded->set_communication_seconds(measured.communication_seconds);
+    encoded->set_step_bytes(measured.step_bytes);
   }
   report->set_epoch(value.epoch);
+  report->set_step_bytes(value.step_bytes);
   report->set_workers_late_seconds(value.workers_late_seconds);
   for (const Late& late : value.late) {
     v1::Late* const encoded = report->add_late();
@@ -79,9 +81,10 @@ absl::StatusOr<MemberMessage> decode(const v1::Report& message) {
   for (const v1::Measured& measured : message.measured()) {
     if (report.measured.size() == kMostEpochs) break;
     report.measured.push_back({measured.epoch(), measured.steps(), measured.bytes(), measured.open_bytes(),
-                               seconds(measured.communication_seconds())});
+                               seconds(measured.communication_seconds()), measured.step_bytes()});
   }
   report.epoch = message.epoch();
+  report.step_bytes = message.step_bytes();
   report.workers_late_seconds = seconds(message.workers_late_seconds());
   for (const v1::Late& late : message.late()) {
     if (report.late.size() == plan::kMaxMembers) break;

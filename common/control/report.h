@@ -21,14 +21,16 @@ struct Waiting {
   friend bool operator==(const Waiting&, const Waiting&) = default;
 };
 
-// The figures of a rank in one epoch, from the first to the last moment under its plan at which a step had ended. A
-// step that spans a change of plan counts for neither plan, so these figures can't look better than the bound allows.
+// The figures of a rank's steps in one epoch. A step that spans a change of plan counts for neither plan, so these
+// figures can't look better than the bound allows. A step that reduces other bytes than the steps around it may be left
+// out (comm-lib/runtime/measured_steps.h).
 struct Measured {
   uint32_t epoch = 0;
   uint64_t steps = 0;
-  uint64_t bytes = 0;                // gradient bytes reduced by push_pulls that began and ended in that time
-  uint64_t open_bytes = 0;           // in flight at the end of that time; later figures must not count them again
+  uint64_t bytes = 0;                // gradient bytes reduced by push_pulls that began and ended in these steps
+  uint64_t open_bytes = 0;           // in flight at the end of the last step; later figures must not count them again
   double communication_seconds = 0;  // time with at least one push_pull in flight
+  uint64_t step_bytes = 0;           // gradient bytes of the push_pulls that began in these steps; 0: not known
   friend bool operator==(const Measured&, const Measured&) = default;
 };
 
@@ -50,6 +52,7 @@ struct Report {
   std::vector<Late> late;            // in this epoch; summers that were never late may be missing
   double workers_late_seconds = 0;   // time that the workers' summers were late in this epoch
   std::optional<Waiting> waiting;    // set if a push_pull takes long
+  uint64_t step_bytes = 0;           // gradient bytes of a recent step; 0: not known
   friend bool operator==(const Report&, const Report&) = default;
 };
 

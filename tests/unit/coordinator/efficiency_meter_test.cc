@@ -108,12 +108,88 @@ TEST(EfficiencyMeter, HasNoFiguresBeforeAStepHasEnded) {
   EXPECT_EQ(job.meter.latest(0).steps, 1u);
 }
 
-TEST(EfficiencyMeter, TheSlowestWorkerCounts) {
-  Job job(2);
-  job.follow(1, 2);
-  job.step(0);
-  job.step(1, 3);
-  EXPECT_NEAR(job.window().step_communication_seconds, 2 * bound_of(2) / 0.9, 1e-9);
+// Reports steps of one rank, which took these seconds in all.
+void report(EfficiencyMeter& meter, uint32_t rank, uint64_t steps, double seconds, absl::Duration now) {
+  const uint64_t bytes = steps * kBytes;
+  meter.on_report(rank, {steps, bytes, seconds, {{1, steps, bytes, 0, seconds, bytes}}}, now);
+}
+
+TEST(EfficiencyMeter, TheWaitForALateRankIsNoCommunication) {
+  EfficiencyMeter meter(3);
+  meter.on_plan(plan_of(1, 2));
+  const double step = bound_of(2) / 0.9;
+  absl::Duration now = absl::Hours(1);
+  for (uint64_t steps = 1; steps <= 100; ++steps) {
+    now += absl::Seconds(1);
+    // Rank 1 comes 13 s late to step 50.
+    const double wait = steps < 50 ? 0 : 13;
+    report(meter, 0, steps, static_cast<double>(steps) * step + wait, now);
+    report(meter, 1, steps, static_cast<double>(steps) * step, now);
+    report(meter, 2, steps, static_cast<double>(steps) * step + wait, now);
+  }
+  const Figures whole = meter.whole();
+  EXPECT_NEAR(whole.step_communication_seconds, step, 1e-9);
+  EXPECT_NEAR(whole.efficiency, 0.9, 1e-6);
+  EXPECT_NEAR(meter.window(now).step_communication_seconds, step, 1e-9);
+  EXPECT_NEAR(meter.epochs().at(0).figures.step_communication_seconds, step, 1e-9);
+  ASSERT_EQ(meter.waited_for(4).size(), 1u);
+  EXPECT_EQ(meter.waited_for(4)[0].rank, 1u);
+  EXPECT_NEAR(meter.waited_for(4)[0].seconds, 13, 1e-9);
+}
+
+TEST(EfficiencyMeter, WaitsForSeveralLateRanksAreTold) {
+  EfficiencyMeter meter(2);
+  meter.on_plan(plan_of(1, 2));
+  const double step = bound_of(2) / 0.9;
+  double waits[2] = {};
+  for (uint64_t steps = 1; steps <= 40; ++steps) {
+    if (steps % 10 == 0) waits[0] += 2;  // rank 1 is late
+    if (steps % 10 == 5) waits[1] += 1;  // rank 0 is late
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      report(meter, rank, steps, static_cast<double>(steps) * step + waits[rank], absl::Seconds(steps));
+    }
+  }
+  EXPECT_NEAR(meter.whole().step_communication_seconds, step, 1e-9);
+  const std::vector<WaitedFor> waited = meter.waited_for(4);
+  ASSERT_EQ(waited.size(), 2u);
+  EXPECT_EQ(waited[0].rank, 1u);
+  EXPECT_NEAR(waited[0].seconds, 8, 1e-9);
+  EXPECT_NEAR(waited[1].seconds, 4, 1e-9);
+  EXPECT_EQ(meter.waited_for(1).size(), 1u);
+}
+
+TEST(EfficiencyMeter, RanksOfAsynchronousTrainingDoNotWait) {
+  EfficiencyMeter meter(2);
+  plan::Plan plan = plan_of(1, 2);
+  plan.tensors = {{.name = "a", .elements = kBytes / 4, .accumulates = true}};
+  meter.on_plan(plan);
+  const double step = bound_of(2) / 0.9;
+  report(meter, 0, 2, 2 * step, absl::Seconds(1));
+  report(meter, 1, 1, 3 * step, absl::Seconds(1));
+  EXPECT_NEAR(meter.whole().step_communication_seconds, 3 * step, 1e-9) << "that of the slowest worker";
+  EXPECT_EQ(meter.whole().step_wait_seconds, 0);
+}
+
+TEST(EfficiencyMeter, StepsOfARankThatGoesOnAloneCount) {
+  EfficiencyMeter meter(2);
+  meter.on_plan(plan_of(1, 2));
+  const double step = bound_of(2) / 0.9;
+  report(meter, 1, 1, step, absl::Seconds(1));
+  for (uint64_t steps = 1; steps <= 60; ++steps) {
+    report(meter, 0, steps, static_cast<double>(steps) * step, absl::Seconds(2 * steps));
+  }
+  EXPECT_NEAR(meter.window(absl::Seconds(120)).efficiency, 0.9, 1e-6);
+}
+
+TEST(EfficiencyMeter, BytesOfAStepAreThoseOfItsPushPulls) {
+  EfficiencyMeter meter(1);
+  meter.on_plan(plan_of(1, 2));
+  const double seconds = bound_of(2) / 0.9;
+  // Requests are always in flight, so fewer bytes are known to have come in the time of these steps.
+  meter.on_report(0, {4, 4 * kBytes, 4 * seconds, {{1, 4, 3 * kBytes, kBytes, 4 * seconds, 4 * kBytes}}},
+                  absl::Hours(1));
+  EXPECT_DOUBLE_EQ(meter.whole().bytes_per_step, kBytes);
+  EXPECT_NEAR(meter.whole().goodput_bytes_per_second, kBytes / seconds, 1);
 }
 
 TEST(EfficiencyMeter, ASmallStepIsLatencyBound) {

@@ -56,6 +56,23 @@ TEST(Summary, TheTableShowsStepsOnlyIfThereWereAny) {
   EXPECT_THAT(to_table(summary), AllOf(HasSubstr("faster than --bandwidth says"), Not(HasSubstr("%"))));
 }
 
+TEST(Summary, TellsTheWaitFromCommunication) {
+  Summary summary;
+  summary.whole.steps = 10;
+  summary.whole.step_communication_seconds = 0.005;
+  EXPECT_THAT(to_table(summary), Not(HasSubstr("wait for late ranks")));
+  summary.whole.step_wait_seconds = 1.3;
+  summary.whole.waited_for = {{2, 13}, {0, 0.5}};
+  EXPECT_THAT(to_table(summary),
+              testing::ContainsRegex("wait for late ranks per step +1.3 s; 13 s in all for rank 2\n"));
+  const auto json = nlohmann::json::parse(to_json(summary));
+  EXPECT_EQ(json["step_wait_seconds"], 1.3);
+  EXPECT_EQ(json["last_minute"]["step_wait_seconds"], 0);
+  ASSERT_EQ(json["waited_for"].size(), 2);
+  EXPECT_EQ(json["waited_for"][0]["rank"], 2);
+  EXPECT_EQ(json["waited_for"][0]["seconds"], 13);
+}
+
 TEST(Summary, NamesTheClassOfBits) {
   Summary summary;
   EXPECT_EQ(nlohmann::json::parse(to_json(summary))["other_bits"], nullptr);

@@ -12,6 +12,11 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kBytes = 1000;
 
+// Returns the figures of steps of kBytes and a second.
+control::Measured measured(uint32_t epoch, uint64_t steps) {
+  return {epoch, steps, steps * kBytes, 0, static_cast<double>(steps), steps * kBytes};
+}
+
 // A rank that, in each step, reduces one tensor of kBytes for a second and computes for a second.
 class Rank {
  public:
@@ -26,7 +31,13 @@ class Rank {
     meter.step();
     wait(1);
   }
-  std::vector<control::Measured> measured(bool last = false) { return meter.report(now, last).measured; }
+  // A request of another tensor that takes 10 s.
+  void push_pull(uint64_t bytes, Meter::Kind kind = Meter::Kind::kReduction) {
+    meter.begin(bytes, now, kind);
+    wait(10);
+    meter.end(1, bytes, true, now, kind);
+  }
+  std::vector<control::Measured> figures(bool last = false) { return meter.report(now, last).measured; }
 
   Meter meter;
   absl::Duration now = absl::Hours(1);
@@ -49,11 +60,10 @@ TEST(Meter, MeasuresWholeStepsOfAnEpoch) {
   Rank rank;
   rank.follow(1);
   for (int step = 0; step < 3; ++step) rank.step();
-  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 3, 3 * kBytes, 0, 3.0}));
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 3)));
   rank.begin();
   rank.wait(0.5);
-  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 3, 3 * kBytes, 0, 3.0}))
-      << "the present step is included";
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 3))) << "the present step is included";
 }
 
 TEST(Meter, AStepThatSpansAChangeOfPlanCountsForNeitherEpoch) {
@@ -66,11 +76,10 @@ TEST(Meter, AStepThatSpansAChangeOfPlanCountsForNeitherEpoch) {
   rank.wait(5);
   rank.end();
   rank.meter.step();
-  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 1, kBytes, 0, 1.0}));
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 1)));
   rank.step();
   rank.step();
-  EXPECT_THAT(rank.measured(),
-              ElementsAre(control::Measured{1, 1, kBytes, 0, 1.0}, control::Measured{2, 2, 2 * kBytes, 0, 2.0}));
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 1), measured(2, 2)));
 }
 
 TEST(Meter, AChangeBetweenTwoStepsLosesNothing) {
@@ -79,8 +88,7 @@ TEST(Meter, AChangeBetweenTwoStepsLosesNothing) {
   rank.step();
   rank.follow(2);
   rank.step();
-  EXPECT_THAT(rank.measured(),
-              ElementsAre(control::Measured{1, 1, kBytes, 0, 1.0}, control::Measured{2, 1, kBytes, 0, 1.0}));
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 1), measured(2, 1)));
 }
 
 // The push_pull of the next step always begins before the one before has ended, as with CrossBarrier.
@@ -93,12 +101,12 @@ TEST(Meter, RequestsInFlightAreNotCountedTooEarly) {
     rank.begin();
     rank.end();
     rank.meter.step();
-    for (const control::Measured& measured : rank.measured()) {
+    for (const control::Measured& measured : rank.figures()) {
       EXPECT_LE(static_cast<double>(measured.bytes), measured.communication_seconds * kBytes);
     }
   }
-  ASSERT_EQ(rank.measured().size(), 1u);
-  const control::Measured measured = rank.measured()[0];
+  ASSERT_EQ(rank.figures().size(), 1u);
+  const control::Measured measured = rank.figures()[0];
   EXPECT_GE(measured.steps, 12u);
   EXPECT_EQ(measured.open_bytes, kBytes);
   rank.follow(2);
@@ -107,22 +115,24 @@ TEST(Meter, RequestsInFlightAreNotCountedTooEarly) {
     rank.begin();
     rank.end();
     rank.meter.step();
-    for (const control::Measured& each : rank.measured()) {
+    for (const control::Measured& each : rank.figures()) {
       EXPECT_LE(static_cast<double>(each.bytes), each.communication_seconds * kBytes);
     }
   }
-  ASSERT_EQ(rank.measured().size(), 2u);
-  EXPECT_GE(rank.measured()[1].bytes, 8 * kBytes);
+  ASSERT_EQ(rank.figures().size(), 2u);
+  EXPECT_GE(rank.figures()[1].bytes, 8 * kBytes);
 }
 
-TEST(Meter, PushPullsThatFailCountAsTimeOnly) {
+TEST(Meter, PushPullsThatFailBelongToNoStep) {
   Rank rank;
   rank.follow(1);
   rank.begin();
   rank.wait(1);
   rank.meter.end(0, kBytes, false, rank.now);
   rank.step();
-  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 1, kBytes, 0, 2.0}));
+  rank.step();
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 2)));
+  EXPECT_DOUBLE_EQ(rank.meter.report(rank.now).communication_seconds, 3);
 }
 
 TEST(Meter, WithoutCallsOfStepTheMostPushPullsOfATensorAreTheSteps) {
@@ -133,30 +143,91 @@ TEST(Meter, WithoutCallsOfStepTheMostPushPullsOfATensorAreTheSteps) {
     rank.wait(1);
     rank.end();
   }
-  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 3, 3 * kBytes, 0, 3.0}));
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 3)));
 }
 
-TEST(Meter, TheLastReportIncludesRequestsAfterTheLastStep) {
+TEST(Meter, RequestsAfterTheLastStepBelongToNoStep) {
   Rank rank;
   rank.follow(1);
   rank.step();
+  rank.step();
+  rank.push_pull(5 * kBytes);
+  EXPECT_THAT(rank.figures(true), ElementsAre(measured(1, 2)));
+  EXPECT_EQ(rank.meter.report(rank.now).bytes, 7 * kBytes);
+}
+
+TEST(Meter, AnEvaluationAmongStepsChangesNoFigureOfThem) {
+  for (const uint64_t evaluation : {kBytes / 1000, 7 * kBytes}) {
+    Rank rank;
+    rank.follow(1);
+    for (int step = 1; step <= 30; ++step) {
+      rank.step();
+      if (step % 10 == 0) rank.push_pull(evaluation);
+    }
+    EXPECT_THAT(rank.figures(true), ElementsAre(measured(1, 28))) << "two of the evaluations are part of a step";
+  }
+}
+
+TEST(Meter, BroadcastsBelongToNoStep) {
+  Rank rank;
+  rank.push_pull(20 * kBytes, Meter::Kind::kBroadcast);
+  rank.push_pull(20 * kBytes, Meter::Kind::kBroadcast);
+  rank.follow(1);
+  rank.push_pull(20 * kBytes, Meter::Kind::kBroadcast);
+  for (int step = 0; step < 10; ++step) {
+    rank.step();
+    if (step == 5) rank.push_pull(3 * kBytes, Meter::Kind::kBroadcast);
+  }
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 10)));
+  EXPECT_EQ(rank.meter.report(rank.now).steps, 10u);
+  EXPECT_EQ(rank.meter.report(rank.now).step_bytes, kBytes);
+}
+
+TEST(Meter, RequestsBeforeTheFirstStepDoNotCountAsSteps) {
+  Rank rank;
+  rank.follow(1);
+  for (int each = 0; each < 5; ++each) rank.push_pull(2 * kBytes);
+  for (int step = 0; step < 10; ++step) rank.step();
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 9))) << "the first step may be larger";
+  EXPECT_EQ(rank.meter.report(rank.now).step_bytes, kBytes);
+}
+
+TEST(Meter, StepsOfDifferentSizesCountAll) {
+  Rank rank;
+  rank.follow(1);
+  uint64_t bytes = 0;
+  for (uint64_t step = 1; step <= 3 * MeasuredSteps::kMostUnlike; ++step) {
+    rank.push_pull(step * kBytes);
+    rank.meter.step();
+    bytes += step * kBytes;
+  }
+  ASSERT_EQ(rank.figures().size(), 1u);
+  EXPECT_EQ(rank.figures()[0].steps, 3 * MeasuredSteps::kMostUnlike);
+  EXPECT_EQ(rank.figures()[0].step_bytes, bytes);
+}
+
+TEST(Meter, ASingleStepHasItsBytes) {
+  Rank rank;
+  rank.push_pull(20 * kBytes, Meter::Kind::kBroadcast);
   rank.begin();
+  rank.follow(1);
   rank.wait(1);
   rank.end();
-  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 1, kBytes, 0, 1.0}));
-  EXPECT_THAT(rank.measured(true), ElementsAre(control::Measured{1, 1, 2 * kBytes, 0, 2.0}));
+  rank.meter.step();
+  EXPECT_EQ(rank.meter.report(rank.now, true).step_bytes, kBytes);
+  EXPECT_THAT(rank.figures(), IsEmpty()) << "the step began before the plan";
 }
 
 TEST(Meter, ReportsTheLatestEpochs) {
   Rank rank;
   rank.step();
-  EXPECT_THAT(rank.measured(), IsEmpty()) << "no plan was in force during the step";
-  for (uint32_t epoch = 1; epoch <= 2 * Meter::kEpochsKept; ++epoch) {
+  EXPECT_THAT(rank.figures(), IsEmpty()) << "no plan was in force during the step";
+  for (uint32_t epoch = 1; epoch <= 2 * MeasuredSteps::kEpochsKept; ++epoch) {
     rank.follow(epoch);
     rank.step();
   }
-  ASSERT_EQ(rank.measured().size(), Meter::kEpochsKept);
-  EXPECT_EQ(rank.measured().front().epoch, Meter::kEpochsKept + 1);
+  ASSERT_EQ(rank.figures().size(), MeasuredSteps::kEpochsKept);
+  EXPECT_EQ(rank.figures().front().epoch, MeasuredSteps::kEpochsKept + 1);
 }
 
 }  // namespace
