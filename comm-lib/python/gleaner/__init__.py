@@ -76,6 +76,70 @@ def push_pull(
     return synchronize(push_pull_async(array, average, name, priority))
 
 
+def push_pull_inplace(
+    array: numpy.ndarray, average: bool = True, name: Optional[str] = None, priority: int = 0
+) -> numpy.ndarray:
+    """Overwrites `array` with its average or its sum over all ranks. Collective; blocks.
+
+    Args:
+        array: As in push_pull_async_inplace().
+        average: As in push_pull_async().
+        name: As in push_pull_async().
+        priority: As in push_pull_async().
+
+    Returns:
+        `array` itself.
+
+    Raises:
+        TypeError: As in push_pull_async_inplace().
+        GleanerError: As in push_pull_async() and synchronize().
+    """
+    return synchronize(push_pull_async_inplace(array, average, name, priority))
+
+
+def push_pull_async_inplace(
+    array: numpy.ndarray, average: bool = True, name: Optional[str] = None, priority: int = 0
+) -> int:
+    """Starts push_pull_inplace(array) and returns. Collective: every rank must start the same requests.
+
+    Args:
+        array: As in push_pull_async(), and writable. The program must neither read nor write it until synchronize().
+        average: As in push_pull_async().
+        name: As in push_pull_async().
+        priority: As in push_pull_async().
+
+    Returns:
+        A handle for poll() and synchronize(), whose result is `array` itself.
+
+    Raises:
+        TypeError: As in push_pull_async(); or `array` is read-only.
+        GleanerError: As in push_pull_async().
+    """
+    _check_writable(array)
+    options = PushPullOptions(average, name, priority, in_place=True)
+    return exchange.push_pull_async(process.current(), arrays.NUMPY, array, options)
+
+
+def declare(array: numpy.ndarray, name: str, priority: int = 0) -> None:
+    """Declares a tensor before its first push_pull. Optional: the first push_pull of a name declares its tensor, too.
+
+    A job whose ranks declare all tensors before the first push_pull needs only one plan for them. Does not block, and
+    may be called from several threads. Every rank must declare the tensor. If ranks differ in its size or type, the
+    session ends with an InvalidArgumentError at the first push_pull.
+
+    Args:
+        array: Array of a type that can be summed; only its size and type matter.
+        name: Name of the tensor, the same on all ranks; 1 to 4096 bytes.
+        priority: As in push_pull_async().
+
+    Raises:
+        TypeError: `array` is not an array of a type that can be summed.
+        InvalidArgumentError: `name` or `priority` is out of range, or this rank has declared `name` differently.
+        FailedPreconditionError: There is no session.
+    """
+    exchange.declare(process.current(), arrays.NUMPY, _as_array(array), name, priority)
+
+
 def push_pull_async(array: numpy.ndarray, average: bool = True, name: Optional[str] = None, priority: int = 0) -> int:
     """Starts push_pull(array) and returns. Collective: every rank must start the same requests.
 
@@ -231,6 +295,33 @@ def broadcast(array: numpy.ndarray, root_rank: int = 0) -> numpy.ndarray:
     return copy
 
 
+def broadcast_(array: numpy.ndarray, root_rank: int = 0) -> numpy.ndarray:
+    """Overwrites `array` with the array of rank `root_rank`, bit for bit. Collective; blocks.
+
+    Args:
+        array: As in broadcast(), and writable.
+        root_rank: As in broadcast().
+
+    Returns:
+        `array` itself.
+
+    Raises:
+        TypeError: `array` holds Python objects, or is read-only.
+        GleanerError: As in broadcast().
+    """
+    _check_writable(array)
+    copy = broadcast(array, root_rank)
+    array[...] = copy  # of the same type, so no bit changes
+    return array
+
+
+def _check_writable(array: numpy.ndarray) -> None:
+    if not isinstance(array, numpy.ndarray):
+        raise TypeError(f"expected a numpy array, not {type(array).__name__}")
+    if not array.flags.writeable:
+        raise TypeError("the array is read-only, so no result can overwrite it")
+
+
 def _as_array(array: numpy.ndarray) -> numpy.ndarray:
     """Converts a numpy scalar, such as mean() returns, to an array. Returns every other value unchanged."""
     return numpy.asarray(array) if isinstance(array, numpy.generic) else array
@@ -254,7 +345,9 @@ __all__ = [
     "accumulate",
     "accumulate_async",
     "broadcast",
+    "broadcast_",
     "broadcast_object",
+    "declare",
     "init",
     "is_initialized",
     "local_rank",
@@ -262,6 +355,8 @@ __all__ = [
     "poll",
     "push_pull",
     "push_pull_async",
+    "push_pull_async_inplace",
+    "push_pull_inplace",
     "rank",
     "register_memory",
     "shutdown",

@@ -51,6 +51,34 @@ def check_other_types_are_refused_by_name() -> None:
     assert "list" in raises(TypeError, lambda: gleaner.push_pull([1.0], name="other"))
 
 
+def check_results_may_overwrite_the_array() -> None:
+    parts = [data_of(rank, 24).reshape(4, 6) for rank in range(gleaner.size())]
+    for layout in ("C", "F"):
+        array = numpy.array(parts[gleaner.rank()], order=layout)
+        gleaner.declare(array, name=f"in place.{layout}")
+        assert gleaner.push_pull_inplace(array, average=False, name=f"in place.{layout}") is array
+        assert same_bits(array.copy(order="C"), rank_order_sum(parts))
+    part = numpy.zeros((3, 8), numpy.float32)[:, ::2]
+    part[...] = gleaner.rank()
+    assert gleaner.synchronize(gleaner.push_pull_async_inplace(part, average=False, name="gaps")) is part
+    assert (part == sum(range(gleaner.size()))).all()
+    frozen = numpy.ones(3, numpy.float32)
+    frozen.flags.writeable = False
+    for overwrite in (gleaner.push_pull_inplace, gleaner.push_pull_async_inplace, gleaner.broadcast_):
+        assert "read-only" in raises(TypeError, lambda overwrite=overwrite: overwrite(frozen))
+        assert "list" in raises(TypeError, lambda overwrite=overwrite: overwrite([1.0]))
+    assert "list" in raises(TypeError, lambda: gleaner.declare([1.0], name="a list"))
+
+
+def check_broadcasts_may_overwrite_the_array() -> None:
+    for value in (numpy.arange(6).reshape(2, 3).T, numpy.array(7.5), numpy.array([numpy.nan, -0.0]), numpy.array("ab")):
+        array = value.copy(order="K")
+        if gleaner.rank() > 0:
+            array[...] = numpy.zeros_like(array)
+        assert gleaner.broadcast_(array) is array
+        assert array.tobytes() == value.tobytes()
+
+
 def check_shapes_and_strides_are_kept() -> None:
     parts = [data_of(rank, 24).reshape(2, 3, 4) for rank in range(gleaner.size())]
     total = gleaner.push_pull(parts[gleaner.rank()].transpose(2, 0, 1), name="strided", average=False)

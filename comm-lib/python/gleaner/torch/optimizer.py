@@ -177,7 +177,7 @@ def DistributedOptimizer(
             include all parameters of `optimizer`; other parameters are ignored. None: the names are parameter.0,
             parameter.1, … in the order of the optimizer's parameter groups.
         backward_passes_per_step: Number of backward passes before gradients are averaged. Gradients are added over
-            these passes, not averaged.
+            these passes, not averaged: divide the loss by this number for the mean of the passes.
         prioritize: True: gradients of parameters that come first in `named_parameters` are sent first. False:
             gradients are sent in the order in which backward() computes them.
         asynchronous: True: gradients are not averaged. Each rank steps at its own pace, and adds the change of its step
