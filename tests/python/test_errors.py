@@ -155,9 +155,9 @@ def test_a_late_rank_is_named_in_the_log(tmp_path: Path) -> None:
 
 
 def test_ranks_wait_for_a_rank_that_loads_a_checkpoint(tmp_path: Path) -> None:
-    """Other ranks wait longer than the declare timeout, which applies only to ranks that wait for another tensor."""
+    """Without --declare-timeout, other ranks wait for a busy rank without a limit."""
     go_on = tmp_path / "go on"
-    with job(tmp_path, 2, 0, "--declare-timeout", "2") as started:
+    with job(tmp_path, 2, 0) as started:
         workers = [started.start_worker(index, "late.py", "0", str(go_on)) for index in range(2)]
         # This warning comes 5 s after worker 1 has declared the tensor.
         pending = "tensor 'weight' was declared by worker 1 but not by worker 0"
@@ -207,6 +207,51 @@ def test_a_process_ends_after_hooks_have_raised_in_backward(how: str, tmp_path: 
         assert workers[0].returncode == (0 if how == "caught" else 1), out + err
         assert ("saved" in out) == (how == "caught"), out + err
         assert re.search(r"worker[ /]1", err), err
+
+
+def test_the_traceback_of_a_lost_worker_is_short(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    program = tmp_path / "lost.py"
+    program.write_text(
+        "import os, signal, gleaner.torch as gln, torch\n"
+        "gln.init()\n"
+        "model = torch.nn.Linear(3, 2)\n"
+        "optimizer = gln.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))\n"
+        "for step in range(10**6):\n"
+        "    if step == 3 and gln.rank() == 1:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    model(torch.ones(1, 3)).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    done = run_job(program, workers=3)
+    for worker in (0, 2):
+        lines = [line for line in done.stderr.splitlines() if line.startswith(f"[worker {worker}]")]
+        begin = next(place for place, line in enumerate(lines) if "Traceback" in line)
+        assert re.search(r"UnavailableError: worker 1 .* is lost", lines[-1]), done.stderr
+        assert sum("gleaner/" in line for line in lines[begin:]) == 1, done.stderr
+        assert sum("Traceback" in line for line in lines) == 1, done.stderr
+
+
+@pytest.mark.parametrize("how", ["return", "exit(0)", "raise SystemError('later')"])
+def test_a_caught_error_of_the_session_leaves_no_traceback_of_its_own(how: str, tmp_path: Path) -> None:
+    program = tmp_path / "catches.py"
+    program.write_text(
+        "import gleaner, numpy, os, signal, sys\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "gleaner.init()\n"
+        "try:\n"
+        "    for step in range(10**6):\n"
+        "        if step == 3 and gleaner.rank() == 1:\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        gleaner.push_pull(numpy.ones(3, 'f4'), name='w')\n"
+        "except gleaner.UnavailableError as error:\n"
+        "    print('caught', error)\n"
+        f"{how.replace('return', 'pass').replace('exit', 'sys.exit')}\n"
+    )
+    done = run_job(program, workers=2)
+    assert "caught worker 1" in done.stdout, done.stdout + done.stderr
+    assert done.stderr.count("Traceback") == how.startswith("raise"), done.stderr
+    assert "UnavailableError" not in done.stderr, done.stderr
 
 
 def test_a_summer_killed_after_the_coordinator(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 from typing import Any, Optional
 
 from gleaner import exchange
-from gleaner.errors import FailedPreconditionError, WorkersChanged
+from gleaner.errors import FailedPreconditionError, GleanerError, WorkersChanged
 from gleaner.interruptible import wait_for_calls
 from gleaner.session import Session, Stats
 
@@ -217,6 +217,9 @@ def _leave_at_exit() -> None:
     # sys.last_value is set if an uncaught exception ended the program.
     try:
         shutdown(failed=getattr(sys, "last_value", None) is not None)
+    except GleanerError as error:
+        # No caller is left that could catch the error. The program may have handled it before.
+        print(f"gleaner: this rank left the job after an error: {error}", file=sys.stderr, flush=True)
     finally:
         wait_for_calls(_EXIT_SECONDS)
 

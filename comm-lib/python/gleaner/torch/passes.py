@@ -10,6 +10,7 @@ from typing import Callable, Optional, Protocol
 
 import torch
 
+from gleaner.errors import GleanerError
 from gleaner.session import Session
 
 _BACKWARD = (torch.autograd.backward.__code__, torch.autograd.grad.__code__)
@@ -100,8 +101,13 @@ class _Pass:
     def __call__(self) -> None:
         reached, self.reached = sorted(self.reached, key=lambda each: each.number), []
         inner = _is_inner()
-        for each in [each for each in reached if each.start_averaging(inner)]:
-            each.finish_averaging()
+        averaging = [each for each in reached if each.start_averaging(inner)]
+        try:
+            for each in averaging:
+                each.finish_averaging()
+        except GleanerError as error:
+            # The message tells the cause, so the traceback ends here: its further frames are those of this package.
+            raise error.with_traceback(None) from None
         # An interrupt (Ctrl-C) that came in __del__ would be lost. So only a pass that fails has a __del__.
         self.__class__ = _EndedPass  # type: ignore[assignment]
 

@@ -70,8 +70,10 @@ class Roll:
         others = [str(rank) for rank in known if self.fingerprints[rank] != self.fingerprints[known[0]]]
         if others:
             warnings.warn(
-                f"ranks begin with different parameters, and will keep different ones: rank {', '.join(others)} "
-                f"has others than rank {known[0]}; call gleaner.torch.broadcast_parameters(model.state_dict()) "
+                "ranks begin with different parameters, and will keep different ones: "
+                f"{'rank' if len(others) == 1 else 'ranks'} {', '.join(others)} "
+                f"{'has' if len(others) == 1 else 'have'} others than rank {known[0]}; "
+                "call gleaner.torch.broadcast_parameters(model.state_dict()) "
                 "before the first step",
                 stacklevel=2,
             )
