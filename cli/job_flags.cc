@@ -82,9 +82,9 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
       .show_default();
   command
       .add_number("--declare-timeout", flags.declare_timeout,
-                  "Seconds that ranks may wait for each other, for example for a tensor that others have not declared")
-      .between(0.1, 1e6)
-      .show_default();
+                  "Seconds that ranks may wait for each other, or for a tensor that a rank does not declare [default: "
+                  "60, but without a limit for a rank that is busy]")
+      .between(0.1, 1e6);
   command.add_text("--summary", flags.summary, "Write the summary of the job as JSON to this file");
   command.add_text("--metrics", flags.metrics, "Serve Prometheus metrics of the coordinator on HOST:PORT")
       .optional_address();
@@ -113,7 +113,10 @@ absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags) {
   options.regroup_timeout = absl::Seconds(flags.regroup_timeout);
   options.start_timeout = absl::Seconds(flags.start_timeout);
   options.deadline = absl::Seconds(flags.deadline);
-  options.declare_timeout = absl::Seconds(flags.declare_timeout);
+  if (flags.declare_timeout > 0) {
+    options.declare_timeouts.waiting = absl::Seconds(flags.declare_timeout);
+    options.declare_timeouts.busy = options.declare_timeouts.waiting;
+  }
   GLN_RETURN_IF_ERROR(coordinator::validate(options));
   return options;
 }

@@ -37,7 +37,7 @@ struct JobFlags {
   double regroup_timeout = 30;
   double start_timeout = 60;
   double deadline = 10;
-  double declare_timeout = 60;
+  double declare_timeout = 0;  // 0: not given
   std::string summary;
   std::string metrics;
   std::string log_level;

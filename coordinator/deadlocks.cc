@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/advice.h"
 #include "coordinator/suspects.h"
 
 namespace gleaner::coordinator {
 std::optional<Failure> DeadlockDetector::check_declarations(absl::Duration now, Actions& actions) {
   const std::optional<absl::Duration> since = declarations_.oldest_pending();
   if (!since.has_value()) return std::nullopt;
-  const bool is_due = now - *since > std::min(kStallAfter, options_.declare_timeout);
+  const bool is_due = now - *since > std::min(kStallAfter, options_.declare_timeouts.waiting);
   // This function runs with every Declare, so it looks up the missing ranks only when they can matter.
   const std::vector<uint32_t> missing =
       is_due || roster_.left_ranks() > 0 ? declarations_.missing() : std::vector<uint32_t>();
@@ -20,26 +21,45 @@ std::optional<Failure> DeadlockDetector::check_declarations(absl::Duration now, 
                                                        " has left the job", efficiency_.describe_steps(rank))),
                    rank};
   }
-  if (now - *since > options_.declare_timeout && are_waiting(missing, now)) {
-    return Failure{absl::DeadlineExceededError(absl::StrCat(
-                       declarations_.describe_pending(), " within ", absl::FormatDuration(options_.declare_timeout),
-                       "; ", roster_.name(missing.front()), " waits for tensor '",
-                       stalls_.waiting(missing.front())->tensor, "'; every rank must declare the same tensors")),
+  if (now - *since > options_.declare_timeouts.waiting && are_waiting(missing, now)) {
+    return Failure{absl::DeadlineExceededError(absl::StrCat(declarations_.describe_pending(), " within ",
+                                                            absl::FormatDuration(options_.declare_timeouts.waiting),
+                                                            "; ", describe_wait(missing.front()))),
+                   missing.front()};
+  }
+  if (options_.declare_timeouts.busy.has_value() && now - *since > *options_.declare_timeouts.busy) {
+    return Failure{absl::DeadlineExceededError(absl::StrCat(declarations_.describe_pending(), " within ",
+                                                            absl::FormatDuration(*options_.declare_timeouts.busy), "; ",
+                                                            advice_about(*declarations_.pending()))),
                    missing.front()};
   }
   if (now - *since < kStallAfter || now < next_declaration_warning_) return std::nullopt;
   next_declaration_warning_ = now + kWarnEvery;
-  actions.warnings.push_back(absl::StrCat(declarations_.describe_pending(), " for ",
-                                          absl::FormatDuration(absl::Floor(now - *since, absl::Seconds(1))),
-                                          "; a worker sends its declarations with its next push_pull"));
+  actions.warnings.push_back(absl::StrCat(
+      declarations_.describe_pending(), " for ", absl::FormatDuration(absl::Floor(now - *since, absl::Seconds(1))),
+      "; a rank declares a tensor with its first push_pull of it: ", advice_about(*declarations_.pending())));
   return std::nullopt;
+}
+
+// Describes the tensor that `rank` waits for, and the rank that has not declared that one, if there is one.
+std::string DeadlockDetector::describe_wait(uint32_t rank) const {
+  const std::string& tensor = stalls_.waiting(rank)->tensor;
+  std::string text = absl::StrCat(roster_.name(rank), " waits for tensor '", tensor, "'");
+  for (uint32_t other = 0; other < roster_.ranks(); ++other) {
+    if (other == rank || declarations_.has_declared(other, tensor)) continue;
+    return absl::StrCat(
+        text, ", which ", roster_.name(other),
+        " has not begun: all ranks must begin the same push_pulls, and wait for them in the same order, "
+        "or begin all of them before they wait");
+  }
+  return absl::StrCat(text, "; ", advice_about(*declarations_.pending()));
 }
 
 // Returns whether each of these ranks has waited for a sum for longer than declare_timeout.
 bool DeadlockDetector::are_waiting(const std::vector<uint32_t>& ranks, absl::Duration now) const {
   return std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) {
     const std::optional<OldestPushPull>& waiting = stalls_.waiting(rank);
-    return waiting.has_value() && now - waiting->since > options_.declare_timeout;
+    return waiting.has_value() && now - waiting->since > options_.declare_timeouts.waiting;
   });
 }
 
@@ -50,7 +70,7 @@ std::optional<Failure> DeadlockDetector::check_stalls(absl::Duration now, Action
     for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) send(roster_, rank, Inquire{*tensor}, actions);
   }
   if (std::optional<std::string> warning = stalls_.warning(now)) actions.warnings.push_back(*std::move(warning));
-  const std::optional<Stalls::Circle> circle = stalls_.circle(now, options_.declare_timeout);
+  const std::optional<Stalls::Circle> circle = stalls_.circle(now, options_.declare_timeouts.waiting);
   if (!circle.has_value()) return std::nullopt;
   return Failure{absl::DeadlineExceededError(absl::StrCat(
                      "ranks wait for each other: ", circle->text,

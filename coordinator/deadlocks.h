@@ -2,7 +2,8 @@
 // tensor, does not begin the push_pull since the two ranks wait for each other (stalls.h), or has left the job.
 //
 // If the other rank is busy, for example with loading a checkpoint, it may still do its part, so DeadlockDetector only
-// warns. A rank that itself waits for another sum can't do its part. Pure; belongs to a StepMonitor.
+// warns, unless Options::DeclareTimeouts::busy is set. A rank that itself waits for another sum can't do its part.
+// Pure; belongs to a StepMonitor.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,11 @@ class DeadlockDetector {
   // The pointers must outlive this object.
   DeadlockDetector(const Options* options, const Roster* roster, const Declarations* declarations,
                    const EfficiencyMeter* efficiency)
-      : options_(*options), roster_(*roster), declarations_(*declarations), efficiency_(*efficiency), stalls_(roster) {}
+      : options_(*options),
+        roster_(*roster),
+        declarations_(*declarations),
+        efficiency_(*efficiency),
+        stalls_(roster, options->declare_timeouts.waiting) {}
 
   // See Stalls.
   void on_waiting(uint32_t rank, std::optional<OldestPushPull> waiting) {
@@ -48,6 +53,7 @@ class DeadlockDetector {
   std::string describe_early_leave(uint32_t left, uint32_t waiting) const;
 
  private:
+  std::string describe_wait(uint32_t rank) const;
   bool are_waiting(const std::vector<uint32_t>& ranks, absl::Duration now) const;
 
   const Options& options_;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "coordinator/advice.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -59,9 +60,43 @@ absl::Status Declarations::differs(const Entry& entry, uint32_t rank, const plan
                                                    " declared it twice, with ", shape(entry.tensor), " and with ",
                                                    shape(tensor), "; a name stands for one tensor"));
   }
-  return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "': ", roster_.name(entry.first_rank),
-                                                 " declared ", shape(entry.tensor), ", ", roster_.name(rank),
-                                                 " declared ", shape(tensor), "; every rank must declare it alike"));
+  const std::string first = roster_.name(entry.first_rank), other = roster_.name(rank);
+  const std::string difference = this->difference(entry, rank);
+  if (const auto optimizer = optimizer_of_roll(tensor.name); optimizer.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", *optimizer, "' has ", parameters_of_roll(entry.tensor.elements, roster_.ranks()),
+                     " parameters on ", first, " and ", parameters_of_roll(tensor.elements, roster_.ranks()), " on ",
+                     other, difference, "; ", advice_about(tensor)));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "': ", first, " declared ",
+                                                 shape(entry.tensor), ", ", other, " declared ", shape(tensor),
+                                                 difference, "; every rank must declare it alike"));
+}
+
+// Names the first other tensor, by priority, that only one of two ranks has declared: "; only worker 1 has tensor 'x'".
+// Empty: there is none.
+std::string Declarations::difference(const Entry& differing, uint32_t other) const {
+  const uint32_t one = differing.first_rank;
+  const Entry* first = nullptr;
+  for (size_t i = pending_begin_; i < pending_.size(); ++i) {
+    const Entry& entry = entries_.at(pending_[i]);
+    if (entry.by.empty() || entry.by[one] == entry.by[other]) continue;
+    const bool is_roll = optimizer_of_roll(entry.tensor.name).has_value();  // it is declared last
+    if (&entry != &differing && !is_roll && (first == nullptr || entry.tensor.priority < first->tensor.priority))
+      first = &entry;
+  }
+  if (first == nullptr) return "";
+  return absl::StrCat("; only ", roster_.name(first->by[one] ? one : other), " has tensor '", first->tensor.name, "'");
+}
+
+const plan::Tensor* Declarations::pending() const {
+  const Entry* entry = oldest();
+  return entry == nullptr ? nullptr : &entry->tensor;
+}
+
+bool Declarations::has_declared(uint32_t rank, const std::string& tensor) const {
+  const auto found = entries_.find(tensor);
+  return found != entries_.end() && (found->second.by.empty() || found->second.by[rank]);
 }
 
 absl::Status Declarations::operate(uint32_t rank, const std::vector<plan::Operation>& operations) {

@@ -41,6 +41,10 @@ class Declarations {
   std::string describe_pending() const;
   // Returns the ranks that have not declared the oldest pending tensor.
   std::vector<uint32_t> missing() const;
+  // Returns the oldest pending tensor, as the first rank declared it; null if none is pending.
+  const plan::Tensor* pending() const;
+  // Returns whether a rank has declared a tensor; false if no rank has.
+  bool has_declared(uint32_t rank, const std::string& tensor) const;
 
  private:
   struct Entry {
@@ -55,6 +59,7 @@ class Declarations {
   };
   absl::Status declare(uint32_t rank, const plan::Tensor& tensor, absl::Duration now);
   absl::Status differs(const Entry& entry, uint32_t rank, const plan::Tensor& tensor) const;
+  std::string difference(const Entry& entry, uint32_t other) const;
   const Entry* oldest() const;
 
   const Roster& roster_;

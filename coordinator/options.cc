@@ -131,7 +131,7 @@ absl::Status validate(const Options& options) {
                                                    plan::kMinPartitionBytes, " to ", plan::kMaxPartitionBytes));
   }
   const absl::Duration least = absl::Milliseconds(100);
-  if (options.start_timeout < least || options.deadline < least || options.declare_timeout < least) {
+  if (options.start_timeout < least || options.deadline < least || options.declare_timeouts.waiting < least) {
     return absl::InvalidArgumentError("timeouts and the deadline are at least 100 ms");
   }
   return absl::OkStatus();

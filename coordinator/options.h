@@ -69,10 +69,16 @@ struct Options {
   // The workers of a round that has ended join again within this time. Then the next round begins without missing
   // workers.
   absl::Duration regroup_timeout = absl::Seconds(30);
-  // Ranks may wait for each other for this long before the job fails: for a tensor that other ranks have not declared,
-  // or for a push_pull that other ranks have not begun, while those ranks wait for sums themselves. A rank that is
-  // busy, for example with loading a checkpoint, only causes a warning.
-  absl::Duration declare_timeout = absl::Seconds(60);
+  // The limits of ranks that do not take part in a sum.
+  struct DeclareTimeouts {
+    // Ranks may wait for each other for this long before the job fails: for a tensor that other ranks have not
+    // declared, or for a push_pull that other ranks have not begun, while those ranks wait for sums themselves.
+    absl::Duration waiting = absl::Seconds(60);
+    // A rank that has not declared a tensor this long after another rank fails the job, also if it is busy, for example
+    // with loading a checkpoint. None: a busy rank only causes a warning.
+    std::optional<absl::Duration> busy;
+  };
+  DeclareTimeouts declare_timeouts;
 
   bool is_elastic() const { return max_workers > 0; }
 };

@@ -33,7 +33,7 @@ std::optional<uint32_t> Stalls::next_to_ask_about(absl::Duration now) const {
   for (uint32_t rank = 0; rank < waiting_.size(); ++rank) {
     const std::optional<OldestPushPull>& waiting = waiting_[rank];
     if (!waiting.has_value() || roster_[rank].state != Seat::State::kPresent) continue;
-    if (now - waiting->since < kStallAfter) continue;
+    if (now - waiting->since < ask_after_) continue;
     if (!first.has_value() || waiting->tensor < waiting_[*first]->tensor) first = rank;
     if (waiting->tensor <= last_) continue;
     if (!next.has_value() || waiting->tensor < waiting_[*next]->tensor) next = rank;
@@ -73,7 +73,10 @@ std::optional<std::string> Stalls::warning(absl::Duration now) {
     warned_ = describe("");
   }
   asked_.reset();
-  if (text.has_value()) next_ = now + kWarnEvery;
+  if (!text.has_value()) return std::nullopt;
+  next_ = now + ask_every_;
+  if (now < next_warning_) return std::nullopt;
+  next_warning_ = now + kWarnEvery;
   return text;
 }
 

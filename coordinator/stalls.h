@@ -8,6 +8,7 @@
 // Core.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,8 +34,14 @@ struct OldestPushPull {
 
 class Stalls {
  public:
-  explicit Stalls(const Roster* roster)
-      : roster_(*roster), waiting_(roster->ranks()), begun_(roster->ranks()), behind_(roster->ranks()) {}
+  // `circle_time`: as in circle(), so that questions are asked early enough.
+  explicit Stalls(const Roster* roster, absl::Duration circle_time = absl::InfiniteDuration())
+      : roster_(*roster),
+        ask_after_(std::min(kStallAfter, circle_time / 2)),
+        ask_every_(std::min(kWarnEvery, circle_time / 8)),
+        waiting_(roster->ranks()),
+        begun_(roster->ranks()),
+        behind_(roster->ranks()) {}
 
   // Records the push_pull that `rank` waits for. None: `rank` does not wait.
   void on_waiting(uint32_t rank, std::optional<OldestPushPull> waiting) { waiting_[rank] = std::move(waiting); }
@@ -79,6 +86,7 @@ class Stalls {
   std::string describe_awaited(const std::vector<uint32_t>& waiting) const;
 
   const Roster& roster_;
+  const absl::Duration ask_after_, ask_every_;
   std::vector<std::optional<OldestPushPull>> waiting_;  // by rank
   std::optional<OldestPushPull> asked_;                 // the push_pull that ranks are being asked about
   absl::Duration asked_at_;
@@ -88,6 +96,7 @@ class Stalls {
   OldestPushPull warned_of_;                    // the push_pull that `warned_` is about
   std::string warned_;                          // the text of lasting()
   absl::Duration next_;                         // earliest time of the next question
+  absl::Duration next_warning_;
 };
 
 }  // namespace gleaner::coordinator

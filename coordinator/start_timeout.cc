@@ -21,13 +21,13 @@ std::optional<Failure> StartTimeout::check(bool reattaching, std::optional<uint3
     return Failure{absl::DeadlineExceededError(absl::StrCat("no member that returned sent the plan in force", within)),
                    asked};
   }
-  return Failure{
-      absl::DeadlineExceededError(
-          reattaching
-              ? absl::StrCat(roster_.names(missing), " did not come back", within, " of the coordinator's restart")
-              : absl::StrCat(roster_.names(missing), " did not join", within,
-                             "; are they running, with this coordinator's address and the job's token?")),
-      missing.front()};
+  return Failure{absl::DeadlineExceededError(
+                     reattaching ? absl::StrCat(roster_.names(missing), " did not come back", within,
+                                                " of the coordinator's restart")
+                                 : absl::StrCat(roster_.names(missing), " did not join", within,
+                                                missing.size() == 1 ? "; is it running" : "; are they running",
+                                                ", with this coordinator's address and the job's token?")),
+                 missing.front()};
 }
 
 std::optional<std::string> StartTimeout::warning(bool reattaching, absl::Duration now) {

@@ -32,7 +32,7 @@ void draw_fleet(Scenario& scenario, Dice& dice) {
   job.start_timeout = absl::Seconds(10);
   job.deadline = absl::Seconds(2);
   job.return_timeout = absl::Seconds(1);
-  job.declare_timeout = absl::Seconds(10);
+  job.declare_timeouts.waiting = absl::Seconds(10);
   job.summer_timeout = absl::Milliseconds(dice.between(20, 60));
   job.change_timeout = absl::Milliseconds(dice.between(20, 100));
 }

@@ -321,7 +321,7 @@ TEST(Core, MissingMembersAreNamedRepeatedly) {
 
 TEST(Core, ATensorThatSomeRanksNeverDeclareIsNamedWithTheRanks) {
   Options given = options(4, 0);
-  given.declare_timeout = absl::Seconds(20);
+  given.declare_timeouts.waiting = absl::Seconds(20);
   Stage stage(given);
   stage.start();
   stage.declare(2, {tensor("agreed"), tensor("w")});
@@ -340,8 +340,83 @@ TEST(Core, ATensorThatSomeRanksNeverDeclareIsNamedWithTheRanks) {
   stage.pass(absl::Seconds(19));
   EXPECT_EQ(stage.failure(), "no outcome");
   stage.pass(absl::Seconds(2));
-  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("tensor 'w' was declared by worker 2 but not by worker 1, worker 3"),
-                                     HasSubstr("within 20s; worker 1 waits for tensor 'odd'")));
+  EXPECT_THAT(stage.failure(),
+              AllOf(HasSubstr("tensor 'w' was declared by worker 2 but not by worker 1, worker 3"),
+                    HasSubstr("within 20s; worker 1 waits for tensor 'odd', which worker 0 has not begun")));
+}
+
+TEST(Core, ABusyRankThatDeclaresNothingFailsAfterItsLimit) {
+  for (const char* name : {"ddp.0.4", "optimizer.0.gradient.weight", "optimizer.0.roll", "broadcast/x", "loss"}) {
+    Options given = options(2, 0);
+    given.declare_timeouts.busy = absl::Seconds(8);
+    Stage stage(given);
+    stage.start();
+    stage.declare(1, {{name, 4, DataType::kFloat32}});
+    stage.wait_for(1, name, 0);
+    stage.pass(absl::Seconds(7));
+    EXPECT_EQ(stage.failure(), "no outcome");
+    stage.pass(absl::Seconds(2));
+    EXPECT_THAT(stage.failure(), AllOf(HasSubstr(absl::StrCat("tensor '", name,
+                                                              "' was declared by worker 1 but not by "
+                                                              "worker 0 within 8s; every rank must "))));
+    EXPECT_EQ(stage.core.outcome().culprit(), 0u);
+  }
+}
+
+TEST(Core, FirstPushPullsInDifferentOrdersAreADeadlock) {
+  Options given = options(2, 0);
+  given.declare_timeouts.waiting = absl::Seconds(4);
+  Stage stage(given);
+  stage.start();
+  stage.declare(0, {tensor("a")});
+  stage.declare(1, {tensor("b")});
+  stage.wait_for(0, "a", 0);
+  stage.wait_for(1, "b", 0);
+  stage.pass(absl::Seconds(3));
+  EXPECT_EQ(stage.failure(), "no outcome");
+  stage.pass(absl::Seconds(2));
+  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'a' was declared by worker 0 but not by worker 1 within 4s; worker 1 "
+                                               "waits for tensor 'b', which worker 0 has not begun"),
+                                     HasSubstr("in the same order"), Not(HasSubstr("declare the same tensors"))));
+}
+
+TEST(Core, AShortDeclareTimeoutIsKept) {
+  Options given = options(3, 0);
+  given.declare_timeouts.waiting = absl::Seconds(4);
+  Stage stage(given);
+  stage.start();
+  const std::vector<std::string> names = {"a", "b", "c"};
+  for (uint32_t rank = 0; rank < 3; ++rank) stage.declare(rank, {tensor("a"), tensor("b"), tensor("c")});
+  stage.acknowledge_all(2);
+  for (uint32_t rank = 0; rank < 3; ++rank) stage.wait_for(rank, names[rank], 0);
+  for (int turn = 0; turn < 100 && stage.failure() == "no outcome"; ++turn) {
+    stage.pass(absl::Milliseconds(100));
+    const Inquire* const asked = stage.last<Inquire>();
+    if (asked == nullptr) continue;
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      stage.core.on_begun(stage.stream(rank), asked->tensor, asked->tensor == names[rank] ? 1 : 0, stage.now);
+    }
+    EXPECT_LT(turn, 50) << "the circle is found within 5 s";
+  }
+  EXPECT_THAT(stage.failure(), HasSubstr("ranks wait for each other"));
+  EXPECT_LE(stage.actions.warnings.size(), 1u) << "questions may follow each other fast, but warnings do not";
+}
+
+TEST(Core, RollCallsOfDifferentSizesTellTheNumbersOfParameters) {
+  Stage stage(options(2, 0));
+  stage.start();
+  const auto gradient = [](const std::string& name, int priority) {
+    return plan::Tensor{absl::StrCat("optimizer.0.gradient.", name), 8, DataType::kFloat32, priority};
+  };
+  const auto roll = [](uint64_t parameters) {
+    return plan::Tensor{"optimizer.0.roll", parameters + 2 * 2, DataType::kInt32, -1};
+  };
+  stage.declare(0, {gradient("1.weight", 1), gradient("0.weight", 0), roll(2)});
+  stage.declare(
+      1, {gradient("3.weight", 3), gradient("2.weight", 2), gradient("1.weight", 1), gradient("0.weight", 0), roll(4)});
+  EXPECT_THAT(stage.failure(),
+              HasSubstr("'optimizer.0' has 2 parameters on worker 0 and 4 on worker 1; only worker 1 has tensor "
+                        "'optimizer.0.gradient.2.weight'; every rank must wrap the optimizers of the same models"));
 }
 
 TEST(Core, RanksWaitForARankThatLoadsACheckpoint) {
@@ -353,7 +428,7 @@ TEST(Core, RanksWaitForARankThatLoadsACheckpoint) {
   EXPECT_EQ(stage.failure(), "no outcome");
   EXPECT_THAT(stage.actions.warnings.back(),
               AllOf(HasSubstr("tensor 'w' was declared by worker 1 but not by worker 0 for"),
-                    HasSubstr("a worker sends its declarations with its next push_pull")));
+                    HasSubstr("every rank must begin the same push_pulls")));
   stage.declare(0, {tensor("w")});
   stage.acknowledge_all(2);
   EXPECT_EQ(stage.core.plan().tensors.size(), 1u);
@@ -458,7 +533,7 @@ TEST_F(StallTest, ARankThatFinishedEarlyIsNamedToTheOtherRanksWithItsSteps) {
 TEST(Core, RanksInADeadlockAreNamed) {
   for (const bool is_circle : {true, false}) {
     Options given = options(3, 0);
-    given.declare_timeout = absl::Seconds(30);
+    given.declare_timeouts.waiting = absl::Seconds(30);
     Stage stage(given);
     stage.start();
     for (uint32_t rank = 0; rank < 3; ++rank) stage.declare(rank, {tensor("a"), tensor("b")});
