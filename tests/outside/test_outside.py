@@ -36,6 +36,8 @@ class Program:
     long: bool = False
 
 
+LIMITED = (("workers", 2), ("flags", ("--declare-timeout", "8")))
+
 PROGRAMS = (
     Program("lazy_tensors.py", "tensors that PyTorch negates or conjugates lazily are sent as their values are"),
     Program("lazy_gradients.py", "so are gradients, parameters, running sums and the state of optimizers"),
@@ -45,6 +47,34 @@ PROGRAMS = (
     Program("checkpoint_thread.py", "a second thread may read the state at any time, and gets that of one step"),
     Program("normed_weights.py", "CrossBarrier updates parameters before weight_norm() and its kind use them"),
     Program("second_derivatives.py", "backward(create_graph=True) is an error that says what to use"),
+    Program(
+        "failing_buckets.py", "two DDP models with one name: the error is a GleanerError", ("name",), error="caught F"
+    ),
+    Program(
+        "failing_buckets.py", "so is that of buckets of different types", ("size",), error="caught InvalidArgument"
+    ),
+    Program("failing_buckets.py", "so is the loss of a rank in backward()", ("lost",), error="caught Unavailable"),
+    Program("missing_part.py", "a rank without ddp_hook is named", ("hook",), LIMITED, "gleaner.torch.ddp_hook)"),
+    Program("missing_part.py", "so is one without the optimizer", ("optimizer",), LIMITED, "must wrap the optimizers"),
+    Program("missing_part.py", "so is one without a push_pull", ("push_pull",), LIMITED, "begin the same push_pulls"),
+    Program(
+        "other_models.py",
+        "a model with a layer more: numbers of parameters and the first name",
+        ("deeper",),
+        error="; only worker 1 has tensor 'optimizer.0.gradient.2.weight'",
+    ),
+    Program(
+        "other_models.py",
+        "so for a layer less",
+        ("shallower",),
+        error="; only worker 0 has tensor 'optimizer.0.gradient.1.weight'",
+    ),
+    Program(
+        "other_models.py",
+        "so for layers without a bias",
+        ("bias",),
+        error="; only worker 0 has tensor 'optimizer.0.gradient.0.bias'",
+    ),
     Program("scaled_losses.py", "GradScaler unscales averages, and all ranks skip the same steps"),
 )
 

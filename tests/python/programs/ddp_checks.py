@@ -76,7 +76,7 @@ def check_models_of_one_name_are_told_of_names() -> None:
     """Only rank 0 gets the error: the first bucket is in flight there until rank 1 sends its first bucket."""
     one, other = distributed(twin(), gln.DDPState("same")), distributed(twin(), gln.DDPState("same"))
     if gln.rank() == 0:
-        message = raises(RuntimeError, (loss_of(one, 0, 0) + loss_of(other, 0, 0)).backward)
+        message = raises(gln.GleanerError, (loss_of(one, 0, 0) + loss_of(other, 0, 0)).backward)
         assert "still in flight" in message and "gln.DDPState(" in message, message
     torch.distributed.barrier()
     if gln.rank() == 1:
@@ -92,7 +92,7 @@ def check_errors_reach_backward() -> None:
     gln.shutdown()
     try:
         loss_of(wrapped, gln.rank(), 0).backward()
-    except RuntimeError as error:
+    except gln.GleanerError as error:
         assert "gleaner.init()" in str(error)
     else:
         raise AssertionError("backward after shutdown went well")
@@ -106,7 +106,7 @@ def lose_a_rank() -> None:
         return
     try:
         loss_of(wrapped, gln.rank(), 0).backward()
-    except RuntimeError as error:
+    except gln.GleanerError as error:
         print(f"backward said: {error}", flush=True)
 
 

@@ -8,10 +8,12 @@ rebuilds its buckets after the first step, the new buckets become new tensors.
 """
 
 # No `from __future__ import annotations`: DDP requires the hook's annotations to be types, not strings.
+import threading
 from typing import Optional
 
 import torch
 import torch.distributed
+from torch.autograd import Variable
 
 from gleaner import exchange, process
 from gleaner.completions import Completions
@@ -46,8 +48,8 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
         bucket: Dense CPU tensors of a floating-point type. The average overwrites the bucket's buffer.
 
     Returns:
-        A future of the averaged buffer, which the thread gln-python completes. If the request fails, the future raises
-        the GleanerError of the request.
+        A future of the averaged buffer, which the thread gln-python completes. If the request fails, the future has the
+        buffer as it is, and backward() raises the GleanerError of the request at its end.
 
     Raises:
         FailedPreconditionError: There is no session, or a bucket with this name is in flight, as when two models use
@@ -55,6 +57,60 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
         TypeError: The bucket's type or device is not supported.
         GleanerError: The session has failed; see gleaner.errors.
     """
+    flight = _Flight(bucket.buffer())
+    # DDP would make a RuntimeError of an error of the hook or of the future.
+    Variable._execution_engine.queue_callback(flight.raise_after_ddp)
+    try:
+        _average(state, bucket, flight)
+    except (GleanerError, TypeError) as error:
+        flight.fail(error)
+        # This backward pass ends with the error, so it waits for no other bucket.
+        for each in list(_in_flight):
+            each.give_up()
+    return flight.average
+
+
+class _Flight:
+    """The future of one bucket, which always gets a result, and the error that backward() raises. Thread safe."""
+
+    def __init__(self, buffer: torch.Tensor) -> None:
+        self.average: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        self._buffer = buffer
+        self._error: Optional[Exception] = None
+        self._lock = threading.Lock()
+        _in_flight.add(self)
+
+    def finish(self, tensor: torch.Tensor) -> None:
+        with self._lock:
+            if not self.average.done():
+                _in_flight.discard(self)
+                self.average.set_result(tensor)
+
+    def fail(self, error: Exception) -> None:
+        self._error = error
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Ends the flight without an average. A request that is under way still overwrites the buffer."""
+        self.finish(self._buffer)
+
+    def raise_after_ddp(self) -> None:
+        """Raises the error after the callback in which DDP waits for all buckets, at the end of the backward pass.
+
+        DDP queues its callback with its last bucket, so this function queues another one, which comes after that.
+        """
+        Variable._execution_engine.queue_callback(self._raise)
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error.with_traceback(None) from None
+
+
+_in_flight: set[_Flight] = set()
+
+
+def _average(state: Optional[DDPState], bucket: torch.distributed.GradBucket, flight: _Flight) -> None:
+    """Starts the request of a bucket. Later the thread gln-python ends its flight."""
     session = process.current()
     buffer = bucket.buffer()
     name = f"{(state or _DEFAULT).name}.{bucket.index()}.{buffer.numel()}"
@@ -64,24 +120,12 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
             'of each model with its own name: register_comm_hook(gln.DDPState("encoder"), gln.ddp_hook)'
         )
     session.attached(LastingInputs).register_if_unmoved(name, TORCH, buffer)
-    outcome: torch.futures.Future[tuple[Optional[torch.Tensor], Optional[GleanerError]]] = torch.futures.Future()
-    average = outcome.then(_tensor_or_raise)  # DDP sees an error only if a callback raises it
     options = PushPullOptions(name=name, priority=-bucket.index(), in_place=True)
     completions = session.attached(Completions)
     completions.on_done(
         lambda: exchange.push_pull_async(session, TORCH, buffer, options),
-        done=lambda tensor: outcome.set_result((tensor, None)),
-        failed=lambda error: outcome.set_result((None, error)),
+        done=flight.finish,
+        failed=flight.fail,
     )
     if bucket.is_last():  # DDP waits next, for all futures
         completions.count_wait()
-    return average
-
-
-def _tensor_or_raise(
-    outcome: torch.futures.Future[tuple[Optional[torch.Tensor], Optional[GleanerError]]],
-) -> Optional[torch.Tensor]:
-    tensor, error = outcome.value()
-    if error is not None:
-        raise error
-    return tensor
