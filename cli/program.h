@@ -1,4 +1,4 @@
-// What the programs `gleaner` and `gleaner-cluster` have in common: a command line with commands.
+// Runs a program with commands: the part that `gleaner` and `gleaner-cluster` share.
 #pragma once
 
 #include <functional>

@@ -1,0 +1,51 @@
+"""Tests that gleaner runs gleaner-cluster for the commands about a cluster, and needs it for nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import GLEANER
+
+PLAN = ["plan", "--workers", "2", "--bandwidth", "1Gbit", "--bytes", "1M"]
+
+
+@pytest.fixture()
+def alone(tmp_path: Path) -> Path:
+    """A gleaner without gleaner-cluster beside it."""
+    return Path(shutil.copy(GLEANER, tmp_path / "gleaner"))
+
+
+def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "KUBECONFIG": "/nonexistent"}
+    return subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, timeout=60)
+
+
+@pytest.mark.parametrize("arguments", [["top"], ["status"], ["explain", "digits"], ["plan", "digits"]])
+def test_missing_program_is_named(alone: Path, arguments: list[str]) -> None:
+    done = run(alone, *arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"gleaner {arguments[0]}: expected the program {alone}-cluster")
+    assert "make build" in done.stderr
+
+
+def test_plan_of_numbers_needs_no_other_program(alone: Path) -> None:
+    assert run(alone, *PLAN).stdout == run(GLEANER, *PLAN).stdout != ""
+
+
+def test_name_is_that_of_the_called_program(tmp_path: Path) -> None:
+    plugin = tmp_path / "kubectl-gleaner"
+    plugin.symlink_to(GLEANER)
+    assert run(GLEANER, "top").stderr.startswith("gleaner top: ")
+    assert run(plugin, "top").stderr.startswith("kubectl gleaner top: ")
+
+
+def test_gleaner_links_no_client_of_the_api_server() -> None:
+    def libraries(program: Path) -> str:
+        return subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+
+    assert "libcpprest" in libraries(GLEANER.with_name("gleaner-cluster"))
+    assert "libcpprest" not in libraries(GLEANER)
