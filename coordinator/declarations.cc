@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/differing_operations.h"
 #include "common/base/status_macros.h"
 #include "coordinator/advice.h"
 
@@ -108,9 +109,8 @@ absl::Status Declarations::operate(uint32_t rank, const std::vector<plan::Operat
       entry.op = operation.op;
       entry.op_rank = rank;
     } else if (*entry.op != operation.op) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tensor '", operation.tensor, "': ", roster_.name(entry.op_rank), " asks for its ", name_of(*entry.op), ", ",
-          roster_.name(rank), " for its ", name_of(operation.op), "; every rank must ask for the same operation"));
+      return differing_operations(operation.tensor, {}, {roster_.name(entry.op_rank), *entry.op},
+                                  {roster_.name(rank), operation.op});
     }
   }
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include "comm-lib/collective/checks.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/plan/differing_operations.h"
 
 namespace gleaner::collective {
 
@@ -74,12 +75,9 @@ absl::Status check_step(const plan::Plan& plan, uint32_t worker, const wire::Hea
   return error(absl::StrCat("expected the remaining slices of step ", progress.step, " first"));
 }
 
-absl::Status check_op(const plan::Plan& plan, uint32_t worker, const wire::Header& header, ReduceOp op,
-                      uint32_t named_by) {
+absl::Status check_op(const plan::Plan& plan, const wire::Header& header, ReduceOp op, uint32_t named_by) {
   if (op == header.op) return absl::OkStatus();
-  return frame_error(plan, worker, header,
-                     absl::StrCat("its op is ", name_of(header.op), ", but ", plan.member_name(named_by), " asked for ",
-                                  name_of(op), "; all ranks must use the same op"));
+  return plan::differing_operations(plan, header.tensor, header.step, {header.sender, header.op}, {named_by, op});
 }
 
 }  // namespace gleaner::collective

@@ -45,7 +45,6 @@ absl::Status check_step(const plan::Plan& plan, uint32_t worker, const wire::Hea
 
 // Checks that the slice has the op that `named_by`, a worker, has asked for. Workers that ask for different ops can't
 // go on, whichever connection they use.
-absl::Status check_op(const plan::Plan& plan, uint32_t worker, const wire::Header& header, ReduceOp op,
-                      uint32_t named_by);
+absl::Status check_op(const plan::Plan& plan, const wire::Header& header, ReduceOp op, uint32_t named_by);
 
 }  // namespace gleaner::collective

@@ -6,6 +6,7 @@
 #include "comm-lib/collective/checks.h"
 #include "common/base/faults.h"
 #include "common/base/status_macros.h"
+#include "common/plan/differing_operations.h"
 
 namespace gleaner::collective {
 
@@ -21,15 +22,13 @@ absl::Status OpenRuns::check_start(uint32_t schedule, uint32_t partition, Reduce
   const Partition& state = partitions_[schedule][partition];
   if (state.run == kNone) return absl::OkStatus();
   const Run& run = runs_[state.run];
-  const plan::Tensor& tensor = plan_->tensors[plan_->partitions[partition].tensor];
+  const uint32_t tensor = plan_->partitions[partition].tensor;
   if (run.piece != kNone) {
     return absl::FailedPreconditionError(
-        absl::StrCat("tensor ", tensor.name, " is still in flight: wait for its last push_pull first"));
+        absl::StrCat("tensor ", plan_->tensors[tensor].name, " is still in flight: wait for its last push_pull first"));
   }
   if (run.op == op) return absl::OkStatus();
-  absl::Status status = absl::InvalidArgumentError(absl::StrCat(
-      plan_->member_name(worker_), " asks for op ", name_of(op), " of tensor ", tensor.name, " step ", state.step,
-      ", but ", plan_->member_name(run.named_by), " for op ", name_of(run.op), "; all ranks must use the same op"));
+  absl::Status status = plan::differing_operations(*plan_, tensor, state.step, {worker_, op}, {run.named_by, run.op});
   refused.Update(status);
   return status;
 }
@@ -81,7 +80,7 @@ absl::StatusOr<uint32_t> OpenRuns::of_slice(const wire::Header& header, size_t p
   const bool is_first = *place == kNone;
   const uint32_t found = is_first ? open(header.schedule, partition, header.step, header.op, header.sender) : *place;
   const Run& run = runs_[found];
-  absl::Status status = check_op(*plan_, worker_, header, run.op, run.named_by);
+  absl::Status status = check_op(*plan_, header, run.op, run.named_by);
   refused.Update(status);
   const uint64_t expected = run.cursor.expected_bytes(source);
   if (expected == 0) {
@@ -110,7 +109,7 @@ absl::StatusOr<uint32_t> OpenRuns::of_await(const wire::Header& header, absl::St
   GLN_ASSIGN_OR_RETURN(uint32_t* const place, find_place(header));
   const uint32_t partition = plan_->index_of(header.tensor, header.partition);
   if (*place == kNone) *place = open(header.schedule, partition, header.step, header.op, header.sender);
-  const absl::Status status = check_op(*plan_, worker_, header, runs_[*place].op, runs_[*place].named_by);
+  const absl::Status status = check_op(*plan_, header, runs_[*place].op, runs_[*place].named_by);
   refused.Update(status);
   GLN_RETURN_IF_ERROR(status);
   return *place;

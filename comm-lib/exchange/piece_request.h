@@ -48,7 +48,8 @@ struct Actions {
   std::vector<Done> done;
   // True once on_frame() has taken an awaited part of a sum. The caller sets it to false again.
   bool has_progressed = false;
-  // Not OK if another member will never accept a frame of this worker (kRefuse). The status has the member's reason.
+  // Not OK if another member will never accept a frame of this worker (kRefuse), for example because it asks for
+  // another operation. The status is for the users of the job.
   // The caller then ends the exchange with fail().
   absl::Status refused;
 };

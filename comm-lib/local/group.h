@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -57,6 +58,7 @@ struct Options {
 struct TensorShape {
   uint64_t elements = 0;
   DataType type = DataType::kFloat32;
+  std::string name;  // for errors
 };
 
 class Events {

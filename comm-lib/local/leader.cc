@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "comm-lib/local/rendezvous.h"
+#include "common/base/differing_operations.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::local {
@@ -243,8 +244,16 @@ void Leader::go_on(uint32_t tensor, PushPullRecord::Next next) {
   } else if (next == PushPullRecord::Next::kNetwork) {
     events_->on_reduced(tensor, record_.op(tensor), requests_.sum_of(tensor), requests_.result_of(tensor));
   } else if (next == PushPullRecord::Next::kRefuse) {
-    spread(tensor, record_.refusal(tensor));
+    spread(tensor, differing_ops(tensor));
   }
+}
+
+absl::Status Leader::differing_ops(uint32_t tensor) const {
+  const auto asked = [&](ReduceOp op) {
+    return AskedOperation{LocalRank::name_of(record_.first_that_asks_for(op, tensor)), op};
+  };
+  return differing_operations(requests_.name_of(tensor), record_.step(tensor), asked(ReduceOp::kSum),
+                              asked(ReduceOp::kAverage));
 }
 
 void Leader::publish(uint32_t tensor, const absl::Status& status) {

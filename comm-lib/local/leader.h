@@ -52,6 +52,7 @@ class Leader final : public LocalRank {
   absl::Status on_ready(uint32_t rank, const Message& message);
   absl::Status on_left(Peer& peer);
   void go_on(uint32_t tensor, PushPullRecord::Next next);
+  absl::Status differing_ops(uint32_t tensor) const;
   void spread(uint32_t tensor, const absl::Status& status);
 
   Descriptor listener_;

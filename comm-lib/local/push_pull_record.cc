@@ -80,11 +80,9 @@ bool PushPullRecord::open() const {
                      [](const Tensor& tensor) { return tensor.phase != Phase::kGathering || tensor.here != 0; });
 }
 
-absl::Status PushPullRecord::refusal(uint32_t tensor) const {
+uint32_t PushPullRecord::first_that_asks_for(ReduceOp op, uint32_t tensor) const {
   const uint64_t averages = tensors_[tensor].averages;
-  return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor, ": local rank ", std::countr_one(averages),
-                                                 " asks for a sum, local rank ", std::countr_zero(averages),
-                                                 " for an average; all ranks must ask for the same"));
+  return static_cast<uint32_t>(op == ReduceOp::kAverage ? std::countr_zero(averages) : std::countr_one(averages));
 }
 
 }  // namespace gleaner::local

@@ -17,7 +17,7 @@ class PushPullRecord {
     kWait,     // messages of other ranks are missing
     kReduce,   // all ranks are ready: the caller sends REDUCE to the first reducers(tensor) ranks
     kNetwork,  // the sum is complete: the caller begins the network's part
-    kRefuse,   // all ranks are ready, but ask for different ops: the caller publishes refusal(tensor)
+    kRefuse,   // all ranks are ready, but ask for different ops: the caller publishes an error
   };
 
   explicit PushPullRecord(uint32_t ranks) : everyone_(ranks == 64 ? ~uint64_t{0} : (uint64_t{1} << ranks) - 1) {}
@@ -36,8 +36,8 @@ class PushPullRecord {
   uint32_t reducers(uint32_t tensor) const { return tensors_[tensor].reducers; }
   ReduceOp op(uint32_t tensor) const { return tensors_[tensor].op; }
   uint64_t step(uint32_t tensor) const { return tensors_[tensor].step; }
-  // Returns the error for ranks that ask for different ops. The message names two of them.
-  absl::Status refusal(uint32_t tensor) const;
+  // After kRefuse: returns the lowest rank that asks for this op, kSum or kAverage.
+  uint32_t first_that_asks_for(ReduceOp op, uint32_t tensor) const;
 
  private:
   enum class Phase : uint8_t { kGathering, kReducing, kPublishing };

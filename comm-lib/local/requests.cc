@@ -24,6 +24,7 @@ Requests::Requests(uint32_t local_rank, uint32_t local_size, const kernels::Kern
 void Requests::add(std::span<const TensorShape> tensors) {
   for (const TensorShape& shape : tensors) {
     Tensor tensor;
+    tensor.name = shape.name;
     tensor.type = shape.type;
     tensor.bytes = shape.elements * size_of(shape.type);
     tensors_.push_back(tensor);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -59,6 +60,7 @@ class Requests {
 
   size_t tensors() const { return tensors_.size(); }
   size_t bytes_of(uint32_t tensor) const { return tensors_[tensor].bytes; }
+  const std::string& name_of(uint32_t tensor) const { return tensors_[tensor].name; }
   // Returns the partial sum over the local ranks, and the memory for the network's result.
   MutableBytes sum_of(uint32_t tensor) const;
   MutableBytes result_of(uint32_t tensor) const;
@@ -67,6 +69,7 @@ class Requests {
 
  private:
   struct Tensor {
+    std::string name;
     DataType type = DataType::kFloat32;
     ReduceOp op = ReduceOp::kSum;
     Stage stage = Stage::kIdle;

@@ -35,8 +35,8 @@ absl::Status LocalStage::register_tensors() {
   if (group_ == nullptr) return absl::OkStatus();
   std::vector<local::TensorShape> added;
   for (const Piece& piece : pieces_.extend(*plan())) {
-    const DataType type = plan()->tensors[piece.tensor].type;
-    added.push_back({piece.bytes / size_of(type), type});
+    const plan::Tensor& tensor = plan()->tensors[piece.tensor];
+    added.push_back({piece.bytes / size_of(tensor.type), tensor.type, tensor.name});
   }
   requests_.resize(pieces_.tensors());
   return group_->register_tensors(added);

@@ -104,6 +104,7 @@ void NetworkStage::start(exchange::PieceRequest piece) {
     recorder_->record(trace::Kind::kReady, exchanges_.step(piece.tensor, piece.first), piece.tensor, piece.first);
   }
   exchanges_.start(std::move(piece), now());
+  report_refusal();
 }
 
 void NetworkStage::on_connected(transport::Connection& connection) {
@@ -132,7 +133,7 @@ void NetworkStage::on_frame(transport::Connection& connection, const wire::Heade
   report_refusal();
 }
 
-// Ends the session if the last frame shows that another member will never accept a frame of this worker.
+// Ends the session if the last frame or piece shows that another member will never accept a frame of this worker.
 void NetworkStage::report_refusal() {
   absl::Status& refused = exchanges_.actions().refused;
   if (!refused.ok()) report_failure(std::exchange(refused, absl::OkStatus()));

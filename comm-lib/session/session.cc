@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "comm-lib/session/checks.h"
 #include "common/base/faults.h"
 #include "common/base/status_macros.h"
@@ -103,9 +102,8 @@ absl::Status Session::on_frame(uint32_t owner, const wire::Header& header, Buffe
   if (header.type == wire::FrameType::kRelease) return results_.on_release(owner, header, payload);
   if (header.type == wire::FrameType::kRefuse) {
     const MutableBytes text = payload.bytes();
-    actions.refused.Update(absl::InvalidArgumentError(
-        absl::StrCat(plan_->member_name(owner), " refuses a frame that this worker sent: ",
-                     absl::string_view(reinterpret_cast<const char*>(text.data()), text.size()))));
+    actions.refused.Update(
+        absl::InvalidArgumentError(absl::string_view(reinterpret_cast<const char*>(text.data()), text.size())));
     return absl::OkStatus();
   }
   GLN_RETURN_IF_ERROR(on_answer(owner, header, std::move(payload), now, actions));

@@ -5,15 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
 #include "common/base/status_macros.h"
+#include "common/plan/differing_operations.h"
 #include "common/plan/successor.h"
 #include "summation-service/engine/checks.h"
 
 namespace gleaner::engine {
-namespace {
-
-const char* verb(ReduceOp op) { return op == ReduceOp::kAverage ? "averages" : "sums"; }
-
-}  // namespace
 
 Sums::Sums(const Identity& identity, const kernels::Kernels* kernels, BufferPool* pool, MemoryBudget* memory,
            Releases* releases)
@@ -72,9 +68,8 @@ absl::Status Sums::check_op(uint32_t worker, const wire::Header& header) const {
   if (header.step != partitions_[index].step || !gathering_.is_gathering(index)) return absl::OkStatus();
   const ReduceOp op = gathering_.op(index);
   if (op == header.op) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      plan_->member_name(worker), " ", verb(header.op), " ", describe(*plan_, key_of(header)), ", but ",
-      plan_->member_name(gathering_.first_contributor(index)), " ", verb(op), " it: all workers must use the same op"));
+  return plan::differing_operations(*plan_, header.tensor, header.step, {worker, header.op},
+                                    {gathering_.first_contributor(index), op});
 }
 
 absl::Status Sums::push(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {

@@ -70,7 +70,7 @@ void Summer::take(transport::Connection& connection, const wire::Header& header,
   const int64_t arrived = traced ? recorder_->now() : 0;
   const absl::Status status = engine_.on_frame(worker, header, std::move(payload), actions_);
   if (!status.ok()) {
-    env_.log->warning("a worker's frame was refused", "worker", worker, "reason", status.message());
+    env_.log->warning("a worker's message was refused", "worker", worker, "reason", status.message());
     if (absl::IsInvalidArgument(status) && workers_[worker].connection == &connection) {
       workers_[worker].refused = true;
     } else {

@@ -36,6 +36,9 @@ class Program:
     long: bool = False
 
 
+OTHER = "tensor 'w': in push_pull 3 (counted from 0) "
+AT_WORKERS = f"{OTHER}worker 0 asks for its average, worker 1 for its sum; every rank must ask for the same operation"
+AT_RANKS = f"{OTHER}local rank 1 of worker 0 asks for its sum, local rank 0 of worker 0 for its average; every rank"
 LIMITED = (("workers", 2), ("flags", ("--declare-timeout", "8")))
 
 PROGRAMS = (
@@ -74,6 +77,23 @@ PROGRAMS = (
         "so for layers without a bias",
         ("bias",),
         error="; only worker 0 has tensor 'optimizer.0.gradient.0.bias'",
+    ),
+    Program(
+        "other_operations.py",
+        "ranks that ask for other operations later are named",
+        error=f"InvalidArgumentError: {AT_WORKERS}",
+    ),
+    Program(
+        "other_operations.py",
+        "so are those of a schedule, to all ranks",
+        options=(("workers", 2), ("flags", ("--strategy", "ring"))),
+        error=f" left with an error: {AT_WORKERS}",
+    ),
+    Program(
+        "other_operations.py",
+        "so are local ranks",
+        options=(("workers", 2), ("local_ranks", 2)),
+        error=f"InvalidArgumentError: {AT_RANKS}",
     ),
     Program("scaled_losses.py", "GradScaler unscales averages, and all ranks skip the same steps"),
 )

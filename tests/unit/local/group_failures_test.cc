@@ -6,6 +6,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class GroupFailures : public ::testing::Test {
  protected:
@@ -25,7 +26,7 @@ class GroupFailures : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(ranks_.connect()); }
 
   Ranks ranks_{3};
-  const std::vector<local::TensorShape> shapes_ = {{5, DataType::kInt32}, {5, DataType::kInt32}};
+  const std::vector<local::TensorShape> shapes_ = {{5, DataType::kInt32, "a"}, {5, DataType::kInt32, "b"}};
   std::map<std::pair<uint32_t, uint32_t>, std::vector<int32_t>> data_;
 };
 
@@ -58,7 +59,8 @@ TEST_F(GroupFailures, ADisagreementOnTheOpNamesTheRanks) {
   for (uint32_t rank = 0; rank < 3; ++rank) {
     EXPECT_TRUE(absl::IsInvalidArgument(ranks_[rank].done[0]));
     EXPECT_THAT(std::string(ranks_[rank].done[0].message()),
-                AllOf(HasSubstr("local rank 0 asks for a sum"), HasSubstr("local rank 2 for an average")));
+                StartsWith("tensor 'a': in push_pull 0 (counted from 0) local rank 0 of worker 2 asks for its sum, "
+                           "local rank 2 of worker 2 for its average; "));
   }
   EXPECT_TRUE(ranks_[0].reduced.empty());
   for (uint32_t rank = 0; rank < 3; ++rank) ASSERT_TRUE(start(rank, 0).ok());
