@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "coordinator/outcome.h"
 #include "coordinator/reachability.h"
 
@@ -63,8 +64,8 @@ absl::Status Admission::seat_new(const Decision& decision, StreamId stream, cons
   reject_out_of_reach(identity, now, actions);
   welcome(seat, session, ending, actions);
   actions.notes.push_back(absl::StrCat(roster_.located(seat), " joined: ", roster_.joined_ranks(), " of ",
-                                       roster_.ranks(), options_.local_ranks == 1 ? " workers, " : " ranks, ",
-                                       roster_.joined_summers(), " of ", roster_.summers(), " summers"));
+                                       counted(roster_.ranks(), options_.local_ranks == 1 ? "worker" : "rank"), ", ",
+                                       roster_.joined_summers(), " of ", counted(roster_.summers(), "summer")));
   return absl::OkStatus();
 }
 
@@ -98,8 +99,8 @@ absl::Status Admission::set_summers(uint32_t summers, Phase phase, Actions& acti
     return absl::FailedPreconditionError("the job has a plan, so its number of summers is fixed");
   }
   if (uint64_t{options_.workers} + summers > plan::kMaxMembers) {
-    return absl::InvalidArgumentError(absl::StrCat(options_.workers, " workers and ", summers,
-                                                   " summers; expected at most ", plan::kMaxMembers,
+    return absl::InvalidArgumentError(absl::StrCat(counted(options_.workers, "worker"), " and ",
+                                                   counted(summers, "summer"), "; expected at most ", plan::kMaxMembers,
                                                    " members in all"));
   }
   for (const StreamId stream : roster_.set_summers(summers)) {

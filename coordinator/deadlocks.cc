@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/text_table.h"
 #include "coordinator/advice.h"
 #include "coordinator/suspects.h"
 
@@ -100,8 +101,9 @@ std::optional<Failure> DeadlockDetector::check_leavers(absl::Duration first_leav
 std::string DeadlockDetector::describe_early_leave(uint32_t left, uint32_t waiting) const {
   const uint64_t steps = efficiency_.latest(left).steps;
   const std::optional<OldestPushPull>& what = stalls_.waiting(waiting);
-  return absl::StrCat(roster_.name(left), " finished", steps == 0 ? "" : absl::StrCat(" after ", steps, " steps"), "; ",
-                      roster_.name(waiting), " is at step ", efficiency_.latest(waiting).steps + 1,
+  return absl::StrCat(roster_.name(left), " finished",
+                      steps == 0 ? "" : absl::StrCat(" after ", counted(steps, "step")), "; ", roster_.name(waiting),
+                      " is at step ", efficiency_.latest(waiting).steps + 1,
                       what.has_value() ? absl::StrCat(", and waits for tensor '", what->tensor, "'") : "",
                       ": every rank must take part in every step");
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
+#include "common/base/text_table.h"
 
 namespace gleaner::coordinator {
 
@@ -28,8 +29,8 @@ Failure Departures::leave_in_error(uint32_t rank, const absl::Status& status, ab
   if (const auto early = outcome_.local_rank_that_left(rank); absl::IsUnavailable(status) && early.has_value()) {
     const uint64_t steps = efficiency_.latest(*early).steps;
     return {absl::UnavailableError(absl::StrCat(
-                roster_.name(*early), " finished", steps == 0 ? "" : absl::StrCat(" after ", steps, " steps"), "; ",
-                roster_.name(rank), " was at step ", efficiency_.latest(rank).steps + 1,
+                roster_.name(*early), " finished", steps == 0 ? "" : absl::StrCat(" after ", counted(steps, "step")),
+                "; ", roster_.name(rank), " was at step ", efficiency_.latest(rank).steps + 1,
                 ", and left with an error: ", status.message(), "; every rank must take part in every step")),
             *early, true};
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/text_table.h"
 #include "common/strategy/stream_bound.h"
 #include "coordinator/rank_waits.h"
 
@@ -267,7 +268,7 @@ std::string EfficiencyMeter::describe_steps(uint32_t rank) const {
   const uint64_t own = latest(rank).steps;
   if (most + own == 0) return "";
   // The text says "last report" because reports of living ranks are up to a second old.
-  return absl::StrCat("; its last report was of ", own, " steps",
+  return absl::StrCat("; its last report was of ", counted(own, "step"),
                       most > own ? absl::StrCat(", the others' of up to ", most) : "");
 }
 

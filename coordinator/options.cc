@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "common/collective/algorithms.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
@@ -107,9 +108,9 @@ plan::Bits bits_of(const Options::Reduction& reduction) {
 absl::Status validate(const Options& options) {
   GLN_RETURN_IF_ERROR(check_name("the job's name", options.job));
   if (options.workers == 0 || uint64_t{options.workers} + options.summers > plan::kMaxMembers) {
-    return absl::InvalidArgumentError(absl::StrCat(options.workers, " workers and ", options.summers,
-                                                   " summers; expected at least one worker, and at most ",
-                                                   plan::kMaxMembers, " members in all"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(counted(options.workers, "worker"), " and ", counted(options.summers, "summer"),
+                     "; expected at least one worker, and at most ", plan::kMaxMembers, " members in all"));
   }
   if (options.local_ranks == 0 || uint64_t{options.workers} * options.local_ranks > plan::kMaxRanks) {
     return absl::InvalidArgumentError(absl::StrCat(options.local_ranks, " local ranks of ", options.workers,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 
 namespace gleaner::coordinator {
 
@@ -51,8 +52,9 @@ bool Planning::commit_if_acknowledged(absl::Duration now, Actions& actions) {
   if (before == nullptr) return false;
   const plan::Plan& plan = in_force();
   send_to_members_of(plan, roster_, Commit{plan.epoch}, actions);
-  actions.notes.push_back(absl::StrCat("plan committed: epoch ", plan.epoch, ", ", plan.summers(), " summers, ",
-                                       plan.tensors.size(), " tensors in ", plan.partitions.size(), " partitions"));
+  actions.notes.push_back(absl::StrCat("plan committed: epoch ", plan.epoch, ", ", counted(plan.summers(), "summer"),
+                                       ", ", counted(plan.tensors.size(), "tensor"), " in ",
+                                       counted(plan.partitions.size(), "partition")));
   planner_.on_committed(agreement_.reason());
   note_strategies(now, actions);
   update_summers(*before, now, actions);
@@ -168,8 +170,8 @@ void Planning::withdraw(Actions& actions) {
 }
 
 void Planning::adopt(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) {
-  actions.notes.push_back(
-      absl::StrCat("all members have returned: plan of epoch ", plan->epoch, ", ", plan->tensors.size(), " tensors"));
+  actions.notes.push_back(absl::StrCat("all members have returned: plan of epoch ", plan->epoch, ", ",
+                                       counted(plan->tensors.size(), "tensor")));
   agreement_.adopt(std::move(plan));
   note_strategies(now, actions);
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) catch_up(seat, actions);

@@ -8,6 +8,7 @@
 #include "common/base/address.h"
 #include "common/base/first_few.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "common/plan/model.h"
 
 namespace gleaner::coordinator {
@@ -125,7 +126,8 @@ absl::StatusOr<uint32_t> Roster::find(const Identity& identity) const {
         if (seats_[seat].state == free) return seat;
       }
     }
-    return absl::AlreadyExistsError(absl::StrCat("this job has ", summers, " summers, and all of them have joined"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("this job has ", counted(summers, "summer"), ", and no more can join"));
   }
   const std::optional<uint32_t> first =
       identity.index.has_value() ? seat_of_index(Role::kWorker, *identity.index) : std::nullopt;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/first_few.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "coordinator/liveness.h"
 #include "coordinator/outcome.h"
 
@@ -143,8 +144,8 @@ void Rounds::begin_round(WaitingMembers::NextRound next, absl::Duration now, Act
   ++number_;
   gathering_ = false;
   newcomers_ = 0;
-  actions.notes.push_back(absl::StrCat("round ", number_, " begins: ", options.workers, " workers (",
-                                       first_few(options.indices.workers), "), ", options.summers, " summers"));
+  actions.notes.push_back(absl::StrCat("round ", number_, " begins: ", counted(options.workers, "worker"), " (",
+                                       first_few(options.indices.workers), "), ", counted(options.summers, "summer")));
   Origin origin;
   origin.epoch = core_->planning().agreement().highest_epoch();
   add_round_to_past();
@@ -175,7 +176,7 @@ void Rounds::end_round(absl::Duration now, Actions& actions) {
   send_regroup(actions);
   std::vector<uint32_t> workers = note_returning_workers();
   actions.notes.push_back(absl::StrCat("round ", number_, " is over", how.ok() ? "" : absl::StrCat(": ", how.message()),
-                                       "; ", workers.size(), " workers are to come back"));
+                                       "; ", counted(workers.size(), "worker is", "workers are"), " to come back"));
   waiting_.begin_wait(std::move(workers), summers, done, now);
   returning_workers_.clear();
   gathering_ = true;

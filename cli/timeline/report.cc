@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/text_table.h"
 
 namespace gleaner::cli {
 namespace {
@@ -16,9 +17,9 @@ void note_members(const Timeline& timeline, TraceReport& report) {
   for (const RankTrace& rank : timeline.trace().ranks) {
     report.events += rank.recording.events.size();
     if (rank.recording.dropped > 0) {
-      report.remarks.push_back(absl::StrCat(rank_name(plan, rank), " recorded ", rank.recording.events.size(),
-                                            " events and had no room for ", rank.recording.dropped,
-                                            " more: trace for a shorter time"));
+      report.remarks.push_back(absl::StrCat(rank_name(plan, rank), " recorded ",
+                                            counted(rank.recording.events.size(), "event"), " and had no room for ",
+                                            rank.recording.dropped, " more: trace for a shorter time"));
     }
     if (rank.missing.empty()) continue;
     report.missing.push_back(rank_name(plan, rank));

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/timeline/report.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 
 namespace gleaner::cli {
@@ -95,8 +96,8 @@ std::string waits(const TraceReport& report) {
 
 std::string to_text(const TraceReport& report, const Timeline& timeline) {
   const plan::Plan& plan = timeline.plan();
-  std::string text = absl::StrCat(plan.workers, " workers, ", plan.summers(), " summers: ", report.events, " events, ",
-                                  report.rows.size(), report.rows.size() == 1 ? " step" : " steps");
+  std::string text = absl::StrCat(counted(plan.workers, "worker"), ", ", counted(plan.summers(), "summer"), ": ",
+                                  counted(report.events, "event"), ", ", counted(report.rows.size(), "step"));
   double worst = -1;
   for (const double uncertainty : report.uncertainties) worst = std::max(worst, uncertainty);
   if (worst > 0) absl::StrAppend(&text, "; clocks are set to within ", format_seconds(worst));

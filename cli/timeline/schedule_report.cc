@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/timeline/receives.h"
 #include "common/base/median.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 
 namespace gleaner::cli {
@@ -93,10 +94,10 @@ std::string to_text(const std::vector<ScheduleReport>& reports, const plan::Plan
       bytes += worker.sent_bytes;
     }
     absl::StrAppend(&text, "Schedule ", report.schedule, " (", plan.schedules[report.schedule].algorithm,
-                    "): ", report.partitions, " partitions, ", slices, " slices, ", format_bytes(bytes),
-                    "; median slice: queue ", format_seconds(seconds(report.medians.queue)), ", wire ",
-                    format_seconds(seconds(report.medians.wire)), ", sum ", format_seconds(seconds(report.medians.sum)),
-                    "\n");
+                    "): ", counted(report.partitions, "partition"), ", ", counted(slices, "slice"), ", ",
+                    format_bytes(bytes), "; median slice: queue ", format_seconds(seconds(report.medians.queue)),
+                    ", wire ", format_seconds(seconds(report.medians.wire)), ", sum ",
+                    format_seconds(seconds(report.medians.sum)), "\n");
   }
   return text;
 }

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/text_table.h"
 #include "operator/autoscale/sentences.h"
 
 namespace gleaner::autoscale {
@@ -34,7 +35,8 @@ bool Auction::may_grow(Bidder& bidder) const {
     verdict.why = std::move(why);
     return false;
   };
-  if (bidder.summers >= job.max) return say(Code::kAtMaximum, absl::StrCat("the job allows ", job.max, " summers"));
+  if (bidder.summers >= job.max)
+    return say(Code::kAtMaximum, absl::StrCat("the job allows ", counted(job.max, "summer")));
   const std::optional<Code> unknown = bidder.worth->unknown();
   if (unknown.has_value() && !bidder.below_minimum()) return say(*unknown, hold_sentence(*unknown, settings_.fresh));
   for (const Candidate& machine : job.candidates) {
@@ -99,7 +101,7 @@ void Auction::accept(const Bid& bid) {
   verdict.code = bidder.below_minimum() ? Code::kBelowMinimum : Code::kWorthIt;
   verdict.why = worth_sentence(bid, settings_.measured);
   if (bidder.below_minimum()) {
-    verdict.why = absl::StrCat("the job asks for at least ", bidder.job->min, " summers; ", verdict.why);
+    verdict.why = absl::StrCat("the job asks for at least ", counted(bidder.job->min, "summer"), "; ", verdict.why);
   }
   JobMemory& memory = memories_.at(bidder.job->key);
   memory.idle.on_addition(now_);

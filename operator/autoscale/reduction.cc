@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/text_table.h"
 #include "operator/autoscale/sentences.h"
 #include "operator/autoscale/worth.h"
 
@@ -67,8 +68,9 @@ void Reduction::remove_above_maximum() {
       if (summer.leaving || std::find(gone.begin(), gone.end(), summer.index) != gone.end()) continue;
       if (least == nullptr || worth.loss_seconds(summer.index) <= worth.loss_seconds(least->index)) least = &summer;
     }
-    remove_summer({least->index, Code::kAboveMaximum, absl::StrCat("the job allows ", job_.max, " summers at most")},
-                  memory_, verdict_);
+    remove_summer(
+        {least->index, Code::kAboveMaximum, absl::StrCat("the job allows ", counted(job_.max, "summer"), " at most")},
+        memory_, verdict_);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/text_table.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/summers.h"
@@ -50,9 +51,10 @@ PlacementDecision SummerPlacement::wait_for(const std::vector<const PodView*>& s
     update.requeue_after(std::min(due - observation_.now, absl::Seconds(2)));
     return settled(std::move(update), false);
   }
-  update.add_event(true, "FewerSummers",
-                   absl::StrCat(summers.size() - running.size(), " of ", summers.size(), " summers do not run after ",
-                                absl::FormatDuration(kSummerPatience), ": the job begins without them"));
+  update.add_event(
+      true, "FewerSummers",
+      absl::StrCat(summers.size() - running.size(), " of ", counted(summers.size(), "summer"), " did not start within ",
+                   absl::FormatDuration(kSummerPatience), ": the job begins without them"));
   PlacementDecision decision = settled(std::move(update), true);
   for (size_t j = running.size(); j < summers.size(); ++j) add_removal(*summers[j], decision.remove);
   return decision;
@@ -81,8 +83,8 @@ PlacementDecision SummerPlacement::place(StatusUpdate update) const {
       choose_summers(job_, std::move(fleet), *observation_.candidates, settings_.min_gain);
   if (chosen.size() < least) {
     update.add_event(false, "FewerSummers",
-                     absl::StrCat("there are suitable machines for ", chosen.size(), " of at least ", least,
-                                  " summers: the job begins with these"));
+                     absl::StrCat("there are suitable machines for ", chosen.size(), " of at least ",
+                                  counted(least, "summer"), ": the job begins with these"));
   }
   if (chosen.empty()) return settled(std::move(update), true);
   CreateSummers create =

@@ -25,7 +25,7 @@ def processor_seconds(pid: int) -> float:
 
 def planned_summers(log: Log) -> int:
     """Returns the number of summers in the current plan, from the coordinator's log."""
-    found = re.findall(r"plan committed: .*\b(\d+) summers", log.text)
+    found = re.findall(r"plan committed: .*\b(\d+) summers?\b", log.text)
     return int(found[-1]) if found else 0
 
 

@@ -96,7 +96,7 @@ def test_a_drained_summer(tmp_path: Path) -> None:
 def test_an_added_summer(tmp_path: Path) -> None:
     with disturbed(tmp_path, 0) as going:
         late = going.job.start_summer()
-        going.log.wait_for("1 summers")
+        going.log.wait_for("1 summer,")
         going.finish()
         assert late.wait(timeout=TIMEOUT) == 0
 

@@ -62,7 +62,7 @@ def test_a_trace_of_a_bench_has_every_partition_of_every_step(tmp_path: Path) ->
     command += ["--trace", str(file), "--trace-seconds", str(TIMEOUT), "--no-prefix", *patient(()), "--", *bench]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
     assert ended.returncode == 0, ended.stderr
-    assert "2 workers, 1 summers" in ended.stderr
+    assert "2 workers, 1 summer:" in ended.stderr
     assert "left out" not in ended.stderr and "not in this trace" not in ended.stderr
 
     merged = json.loads(file.read_text())

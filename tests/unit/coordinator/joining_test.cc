@@ -44,7 +44,7 @@ TEST_F(JoiningTest, TheJobBeginsWithTheLastMember) {
   EXPECT_FALSE(parts_.planning.is_proposed());
   join(1);
   EXPECT_TRUE(parts_.planning.is_proposed());
-  EXPECT_THAT(actions_.notes, ElementsAre(HasSubstr("joined: 2 of 2 workers, 1 of 1 summers")));
+  EXPECT_THAT(actions_.notes, ElementsAre(HasSubstr("joined: 2 of 2 workers, 1 of 1 summer")));
 }
 
 TEST_F(JoiningTest, AMemberThatIsNotAdmittedIsRejected) {

@@ -466,7 +466,7 @@ TEST(Run, ContinuesWithoutASummerKilledBeforeTheWorkersJoin) {
     Program program(bash_run({"--workers", "2", "--summers", "1", "--log-level", "info", "--job", job.word()},
                              absl::StrCat("until [ -e ", go, " ]; do sleep 0.05; done; exec ", kGleaner,
                                           " bench push-pull --bytes 64KiB --steps 3 --dtype fp32 --verify --json")));
-    ASSERT_TRUE(eventually([&] { return program.errors().find("1 of 1 summers") != std::string::npos; }));
+    ASSERT_TRUE(eventually([&] { return program.errors().find("1 of 1 summer") != std::string::npos; }));
     const pid_t summer = summer_of(job.word());
     ASSERT_GT(summer, 0);
     ::kill(summer, signal);

@@ -30,7 +30,7 @@ TEST(Report, ShowsStepsAndTheSlowWorker) {
   const Recorded job = four_steps();
   const Timeline timeline(job.trace);
   const std::string text = to_text(make_report(timeline, 0), timeline);
-  EXPECT_THAT(text, AllOf(HasSubstr("2 workers, 1 summers"), HasSubstr("4 steps"), HasSubstr("worker 1, 20.000 ms"),
+  EXPECT_THAT(text, AllOf(HasSubstr("2 workers, 1 summer: "), HasSubstr("4 steps"), HasSubstr("worker 1, 20.000 ms"),
                           HasSubstr("Waited for worker 1"), Not(HasSubstr("unknown"))));
 
   const auto json = to_json(make_report(timeline, 2), timeline);
