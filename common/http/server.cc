@@ -5,6 +5,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/listening.h"
+#include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
 #include "common/http/loop.h"
@@ -26,7 +27,7 @@ Server::Server(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::start(Options options, std::vector<Route> routes) {
   Address wanted = options.listen;
-  if (wanted.host == "localhost") wanted.host = "127.0.0.1";
+  if (wanted.host == "localhost") wanted.host = loopback_host();
   absl::StatusOr<Descriptor> listener = listen_on(wanted);
   if (!listener.ok()) return absl::UnavailableError(listener.status().message());
   GLN_ASSIGN_OR_RETURN(std::unique_ptr<Loop> loop, make_loop(options.limits, std::move(routes)));

@@ -41,6 +41,8 @@ def shell(line: str, *before: str) -> subprocess.CompletedProcess[str]:
         f"gleaner run {PATIENT} --workers 2 --summers 1 -- {BENCH}",
         f"gleaner run {PATIENT} --workers 2 --metrics [::1]:0 --transports tcp -- {BENCH}",
         f"gleaner run {PATIENT} --workers 2 --strategy ring -- {BENCH}",
+        f"gleaner run {PATIENT} --workers 2 --metrics localhost:0 -- {BENCH}",
+        f"GLEANER_METRICS=localhost:0 gleaner run {PATIENT} --workers 2 -- {BENCH}",
     ],
 )
 def test_loopback_of_ipv6_alone(command: str) -> None:
