@@ -271,7 +271,8 @@ absl::StatusOr<int> run_job(const RunFlags& flags, const Hosts& hosts, const lau
   GLN_RETURN_IF_ERROR(check_descriptors_of(flags));
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(coordinator::Options options, to_options(flags.job));
-  if (!options.is_elastic()) options.exit_timeout = kExitTimeout;
+  if (!options.is_elastic()) options.launcher.exit_timeout = kExitTimeout;
+  options.launcher.has_hosts_file = !flags.hosts.empty();
   const SystemEnv system({"coordinator", level});
   const Env& env = system.env();
   GLN_RETURN_IF_ERROR(find_rank_maps(env, options));

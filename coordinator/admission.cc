@@ -72,7 +72,7 @@ absl::Status Admission::seat_new(const Decision& decision, StreamId stream, cons
 // Rejects the members that this newcomer can't reach, unless the job has begun. The job waits for them to come again.
 void Admission::reject_out_of_reach(const Identity& newcomer, absl::Duration now, Actions& actions) {
   if (has_begun() || planning_.is_proposed()) return;
-  for (const OutOfReach& other : find_out_of_reach(roster_, newcomer)) {
+  for (const OutOfReach& other : find_out_of_reach(roster_, newcomer, options_.launcher.has_hosts_file)) {
     ++rejected_;
     actions.warnings.push_back(absl::StrCat("a member was sent away: ", other.why.message()));
     send(roster_, other.seat, Rejected{other.why}, actions);

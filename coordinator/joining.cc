@@ -17,7 +17,7 @@ void Joining::on_joined(StreamId stream, const Identity& identity, const std::op
   } else if (has_state) {
     status = readmit(stream, identity, *resume, now, actions);
   } else {
-    status = check_reachable(parts_.roster, identity);
+    status = check_reachable(parts_.roster, identity, parts_.options.launcher.has_hosts_file);
     if (status.ok()) status = admit(stream, identity, parts_.admission.session(), now, actions);
   }
   if (!status.ok()) parts_.admission.reject(stream, status, actions);

@@ -59,9 +59,14 @@ struct Options {
   absl::Duration start_timeout = absl::Seconds(60);  // within which all members must join
   absl::Duration deadline = absl::Seconds(10);       // of a silent rank, and of acknowledgements of a plan
   absl::Duration return_timeout;  // within which a rank whose stream broke must return; 0: it is lost immediately
-  // Within this time a launcher, which observes the ranks' processes, reports the exit of a lost rank's process
-  // (Core::on_exited()); then the job fails. 0: there is no launcher. Must be 0 for elastic jobs.
-  absl::Duration exit_timeout;
+  // The launcher, `gleaner run`, that starts the members and observes their processes.
+  struct Launcher {
+    // Within this time the launcher reports the exit of a lost rank's process (Core::on_exited()); then the job fails.
+    // 0: there is no launcher, or it reports none. Must be 0 for elastic jobs.
+    absl::Duration exit_timeout;
+    bool has_hosts_file = false;  // members have the addresses in the file of --hosts
+  };
+  Launcher launcher;
   // A CPU summer that is silent, or whose stream is broken, for this long is lost. The job goes on without it.
   absl::Duration summer_timeout = absl::Seconds(1);
   // An optional plan (core.h) that a member has not acknowledged after this time is withdrawn.

@@ -14,7 +14,7 @@ absl::Status has_ended(const absl::Status& outcome) {
 }
 
 bool Outcome::is_exit_awaited(uint32_t seat) const {
-  if (options_.exit_timeout <= absl::ZeroDuration() || roster_.is_summer(seat)) return false;
+  if (options_.launcher.exit_timeout <= absl::ZeroDuration() || roster_.is_summer(seat)) return false;
   return !exits_.contains(seat);
 }
 
@@ -63,7 +63,8 @@ bool Outcome::succeed() { return !has_failed() && end(absl::OkStatus(), std::nul
 
 bool Outcome::on_tick(absl::Duration now) {
   if (!pending_.has_value()) return false;
-  const absl::Duration limit = has_suspects() ? options_.deadline + options_.return_timeout : options_.exit_timeout;
+  const absl::Duration limit =
+      has_suspects() ? options_.deadline + options_.return_timeout : options_.launcher.exit_timeout;
   return (is_settled() || now - pending_->since >= limit) && end_by_pending_failure();
 }
 

@@ -2,18 +2,18 @@
 //
 // A launcher may report how the processes of ranks end (on_exited()). When a rank's process dies, other ranks may
 // notice broken connections, and fail, before the launcher has seen the exit. So Outcome keeps a loss as a *pending
-// failure*, for at most Options::exit_timeout. In that time the launcher may report how the lost rank's process ended,
-// and the message of the failure then includes that. Or the launcher may report that a rank which had left cleanly
-// exited with an error; then that rank is the cause. The exit of a rank that had not
-// left is a loss, too. It is final at once unless a rank that left cleanly still runs.
+// failure*, for at most Options::Launcher::exit_timeout. In that time the launcher may report how the lost rank's
+// process ended, and the message of the failure then includes that. Or the launcher may report that a rank which had
+// left cleanly exited with an error; then that rank is the cause. The exit of a rank that had not left is a loss, too.
+// It is final at once unless a rank that left cleanly still runs.
 //
 // A loss is also kept as the pending failure while it has suspects (suspects.h). A suspect that sends a message is none
 // any more. A suspect that is lost itself replaces the pending failure. Every suspect has done either of the two
 // after the deadline, or, if it may return, return_timeout later. Otherwise the pending failure is final after that
 // time.
 //
-// Without a launcher (exit_timeout 0) a failure without suspects is final immediately. The first final outcome stays.
-// Functions that return bool return whether the job has ended with this call. Pure; belongs to a Core.
+// Without a launcher (its exit_timeout is 0) a failure without suspects is final immediately. The first final outcome
+// stays. Functions that return bool return whether the job has ended with this call. Pure; belongs to a Core.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,9 @@ namespace gleaner::coordinator {
 bool is_out_of_reach(const Identity& worker, const Identity& other);
 
 // Returns OK if every worker that takes part can reach the newcomer. The error names a worker that can't, and the
-// setting that helps.
-absl::Status check_reachable(const Roster& roster, const Identity& newcomer);
+// setting that helps: of the file of `gleaner run --hosts` if the job has one (Options::Launcher::has_hosts_file), and
+// otherwise of the member, which the user started.
+absl::Status check_reachable(const Roster& roster, const Identity& newcomer, bool has_hosts_file);
 
 struct OutOfReach {
   uint32_t seat = 0;
@@ -28,6 +29,6 @@ struct OutOfReach {
 };
 
 // Returns the members that take part and that the newcomer, if it is a worker, can't reach.
-std::vector<OutOfReach> find_out_of_reach(const Roster& roster, const Identity& newcomer);
+std::vector<OutOfReach> find_out_of_reach(const Roster& roster, const Identity& newcomer, bool has_hosts_file);
 
 }  // namespace gleaner::coordinator

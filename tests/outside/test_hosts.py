@@ -136,6 +136,27 @@ def test_a_coordinator_that_other_hosts_do_not_reach(coordinator: str | None, tm
         assert "leads each host" not in shell(f"gleaner run {PATIENT} --workers 1 --hosts {file} -- true").stderr
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("member", ["workers", "summers"])
+@pytest.mark.parametrize("address", ["127.0.1.1", "localhost"])
+def test_a_member_that_is_reached_at_its_loopback(address: str, member: str, tmp_path: Path) -> None:
+    require_namespaces()
+    lab, name, file = [ROOT / "tests" / "lab" / "lab"], f"r{os.getpid() % 10**6}", tmp_path / "hosts.json"
+    try:
+        up = ["up", "--name", name, "--workers", "2", "--summers", "1", "--rate", "200mbit", "--hosts-json", file]
+        subprocess.run([*lab, *up], check=True, capture_output=True, timeout=TIMEOUT)
+        hosts = json.loads(file.read_text())
+        hosts[member][-1]["address"] = address
+        file.write_text(json.dumps(hosts))
+        run = f"gleaner run {PATIENT} --workers 2 --summers 1 --transports tcp --hosts {file}"
+        done = shell(f"{run} -- {GLEANER.parent}/{BENCH}")
+    finally:
+        subprocess.run([*lab, "down", "--name", name], capture_output=True)
+    assert done.returncode != 0
+    assert f'replace the "address" of {member[:-1]} {len(hosts[member]) - 1} in the file of --hosts' in done.stderr
+    assert "GLEANER_ADDRESS" not in done.stderr and "--advertise" not in done.stderr, done.stderr
+
+
 def network(folder: Path, names: list[str]) -> Path:
     """Writes a file of hosts in two racks: every second host is in the same rack."""
     file = folder / "network.json"

@@ -17,7 +17,7 @@ Options options(uint32_t workers, uint32_t local_ranks = 1) {
   Options options;
   options.workers = workers;
   options.local_ranks = local_ranks;
-  options.exit_timeout = kExitTimeout;
+  options.launcher.exit_timeout = kExitTimeout;
   return options;
 }
 
@@ -114,7 +114,7 @@ TEST_F(Exits, ATickThatEndsTheJobDoesNothingElse) {
 
 TEST_F(Exits, AnOptionalPlanThatOnlyALostRankHasNotAcknowledgedIsWithdrawnAndNoRankIsBlamed) {
   Options optional_plan = options(2);
-  optional_plan.exit_timeout = absl::Seconds(20);
+  optional_plan.launcher.exit_timeout = absl::Seconds(20);
   optional_plan.change_timeout = absl::Seconds(1);
   Fleet fleet(optional_plan);
   fleet.start();

@@ -15,7 +15,7 @@ class OutcomeTest : public testing::Test {
   // A job of two workers with two local ranks each, and a summer.
   static Options job_with(absl::Duration exit_timeout) {
     Options options = job_of(2, 1, 2);
-    options.exit_timeout = exit_timeout;
+    options.launcher.exit_timeout = exit_timeout;
     return options;
   }
   static Failure loss(uint32_t seat) { return {absl::UnavailableError("its stream broke"), seat, true}; }

@@ -11,6 +11,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 Identity member(Role role, uint32_t index, const std::string& address, const std::string& network) {
   Identity identity;
@@ -84,6 +85,23 @@ TEST_F(ReachabilityOfAJob, ASummerThatAdvertisesALoopbackNameIsRejected) {
   join(2, worker(1, "10.0.0.2:7000", "B"));
   join(3, member(Role::kSummer, 0, "localhost:7000", "C"));
   EXPECT_THAT(rejections(3), ElementsAre(AllOf(HasSubstr("summer 0"), HasSubstr("--advertise"))));
+}
+
+TEST(Reachability, AHostsFileIsNamed) {
+  Options options = job_of(2, 1);
+  options.launcher.has_hosts_file = true;
+  for (const Identity& other : {worker(1, "127.0.1.1:7000", "B"), member(Role::kSummer, 0, "localhost:7000", "B")}) {
+    Core core(options, {});
+    Actions actions;
+    core.on_joined(1, worker(0, "10.0.0.1:7000", "A"), {}, {}, actions);
+    core.on_joined(2, other, {}, {}, actions);
+    const auto* const rejected = std::get_if<Rejected>(&actions.sends.back().message);
+    ASSERT_NE(rejected, nullptr);
+    EXPECT_THAT(std::string(rejected->why.message()),
+                AllOf(HasSubstr(other.role == Role::kSummer ? "\"address\" of summer 0 in the file of --hosts"
+                                                            : "\"address\" of worker 1 in the file of --hosts"),
+                      Not(HasSubstr("GLEANER_ADDRESS")), Not(HasSubstr("--advertise"))));
+  }
 }
 
 TEST_F(ReachabilityOfAJob, AJobOnOneHostUsesLoopbackAddresses) {

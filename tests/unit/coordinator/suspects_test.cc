@@ -62,7 +62,7 @@ class StoppedRank : public testing::TestWithParam<Order> {
   static Options options_of(const Order& order) {
     Options options = coordinator::options(4, order.summers);
     options.deadline = kDeadline;
-    options.exit_timeout = order.has_launcher ? kExitTimeout : absl::ZeroDuration();
+    options.launcher.exit_timeout = order.has_launcher ? kExitTimeout : absl::ZeroDuration();
     return options;
   }
   void carry_out(Fleet& fleet, Event event) const {
@@ -133,7 +133,7 @@ class Suspects : public testing::Test {
   static Options with(absl::Duration exit_timeout) {
     Options options = coordinator::options(4, 0);
     options.deadline = kDeadline;
-    options.exit_timeout = exit_timeout;
+    options.launcher.exit_timeout = exit_timeout;
     return options;
   }
 };
