@@ -33,7 +33,7 @@ class Server {
   };
 
   // Unavailable, with the reason, if the server can't listen on the address: the port is in use, or this machine has no
-  // such address. ResourceExhausted if the system has no thread or file descriptor left. localhost is 127.0.0.1.
+  // such address. ResourceExhausted if the system has no thread or file descriptor left. localhost is loopback_host().
   static absl::StatusOr<std::unique_ptr<Server>> start(Options options, std::vector<Route> routes);
   // Stops accepting requests, drops those that are not complete, and waits for running handlers. Peers have 5 s to take
   // their answers.

@@ -53,6 +53,24 @@ def test_loopback_of_ipv6_alone(command: str) -> None:
     assert done.stdout.count("every bit as expected") == 2, done.stdout
 
 
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("10.0.0.300:0", "'10.0.0.300' is no IPv4 address, which has four numbers from 0 to 255; give a host's name"),
+        ("[::zz]:0", "'::zz' is no IPv6 address; give a host's name, or an address"),
+        ("[::1]:0", "can't listen on [::1]:0: this machine has no such address; give one of its addresses"),
+        ("nowhere.invalid:0", "can't find host 'nowhere.invalid': this machine's name service"),
+    ],
+)
+def test_metrics_at_an_address_that_this_machine_lacks(address: str, told: str) -> None:
+    if not namespaces_work():
+        pytest.skip("this test needs a network namespace of its own")
+    command = f"gleaner run {PATIENT} --workers 1 --metrics {address} -- true"
+    done = shell(f"ip link set lo up; ip address del ::1/128 dev lo 2>/dev/null; {command}", "unshare", "--net")
+    assert done.returncode != 0
+    assert told in done.stderr, done.stderr
+
+
 def hosts_file(folder: Path, **lists: object) -> Path:
     file = folder / "hosts.json"
     file.write_text(json.dumps(lists))
