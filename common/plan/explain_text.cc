@@ -39,15 +39,18 @@ std::string copy_lines(const Explanation& e) { return e.copies.has_value() ? to_
 std::string limit_lines(const Explanation& e) {
   if (e.limit == Limit::kNothingMoves) return "";
   std::string text;
+  const bool copies_bind = e.copies.has_value() && e.copies->binds();
   const MachineLoad& slowest = e.machines[e.slowest_worker];
   if (!e.binding_link.empty()) {
     absl::StrAppend(&text, "Limit       ", e.binding_link, "\n");
   } else if (e.limit == Limit::kSlowestWorker) {
-    absl::StrAppendFormat(&text, "Limit       %s at %s: its own gradient fills its link; only a faster link helps\n",
-                          slowest.name, format_bits_per_second(slowest.bits_per_second));
+    absl::StrAppendFormat(&text, "Limit       %s at %s: its own gradient fills its link%s\n", slowest.name,
+                          format_bits_per_second(slowest.bits_per_second),
+                          copies_bind ? "" : "; only a faster link helps");
   } else {
     text += "Limit       all links together: each is busy from the first byte to the last\n";
   }
+  if (copies_bind) return text;  // the lines about copies say that neither links nor summers help
   if (e.one_more.bits_per_second == 0) return text + "One more    summer has no host left in this network\n";
   const double saved = 1 - e.one_more.bound_seconds / e.bound_seconds;
   absl::StrAppendFormat(&text, "One more    summer of %s: ", format_bits_per_second(e.one_more.bits_per_second));

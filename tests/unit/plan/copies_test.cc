@@ -10,6 +10,7 @@
 namespace gleaner::plan {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -60,6 +61,20 @@ TEST(Copies, ArePartOfAnExplanation) {
   EXPECT_DOUBLE_EQ(e.copies->added_seconds, e.seconds + 0.020);
   for (const std::string& text : {to_text(e), to_table(e)}) {
     EXPECT_THAT(text, HasSubstr("190.73 MiB each way per worker, 10 ms at 20 GB/s"));
+  }
+}
+
+TEST(Copies, LeaveNoOtherAdviceWhereTheyBind) {
+  for (const uint32_t summers : {4u, 8u}) {  // 8: each worker's own link limits the step
+    const auto plan = make_plan(even_fleet(8, summers, 25e9), {{"w", 25'000'000}}, {}, 2);
+    ASSERT_TRUE(plan.ok());
+    Explanation e = explain(*plan);
+    const std::string advice = summers == 8 ? "only a faster link helps" : " % less";
+    explain_copies(*plan, 200e9, e);
+    EXPECT_THAT(to_text(e), AllOf(HasSubstr("One more"), HasSubstr(advice)));
+    explain_copies(*plan, 1e9, e);
+    EXPECT_THAT(to_text(e), AllOf(HasSubstr("neither faster links nor more summers help"), HasSubstr("Limit  "),
+                                  Not(HasSubstr("One more")), Not(HasSubstr(advice))));
   }
 }
 
