@@ -106,16 +106,19 @@ Timeline::Timeline(const JobTrace& trace)
 
 // Returns when the first event of the trace was, in nanoseconds since the reference's origin. It is often before that
 // origin, which is the reference's first frame: a request comes before its frames, and other members may begin earlier.
+// Returns 0 if no event belongs to the plan.
 Time Timeline::first_event() const {
-  Time first = std::numeric_limits<Time>::max();
+  std::optional<Time> first;
   for (const RankTrace& rank : trace_.ranks) {
     const std::optional<ClockFit>& clock = clocks_[rank.member];
     if (!rank.missing.empty() || !clock.has_value()) continue;
     for (const Event& event : rank.recording.events) {
-      if (is_of_plan(plan(), event)) first = std::min(first, clock->common(event.nanoseconds));
+      if (!is_of_plan(plan(), event)) continue;
+      const Time time = clock->common(event.nanoseconds);
+      first = std::min(first.value_or(time), time);
     }
   }
-  return first;
+  return first.value_or(0);
 }
 
 TensorStepTimes& Timeline::entry_of(const Event& event) {

@@ -42,6 +42,17 @@ TEST(Steps, BeginWhenNoRequestIsInFlight) {
   EXPECT_NEAR(milliseconds(steps[1].end - steps[1].begin), 100, 1e-3);
 }
 
+TEST(Steps, NoneAreFoundWithoutEventsOfThePlan) {
+  for (const double milliseconds : {-5.0, 0.0, 5.0}) {
+    Recorded job(1, 0, {0});
+    job.at(milliseconds, 0, trace::Kind::kRequested, 1, 0);  // the plan has only tensor 0
+    job.trace.ranks[0].recording.dropped = 1;
+    const Timeline timeline(job.trace);
+    EXPECT_EQ(timeline.whole_until(), static_cast<Time>(milliseconds * 1e6));
+    EXPECT_TRUE(find_steps(timeline).empty());
+  }
+}
+
 TEST(Steps, WithoutAPauseThePlansFirstTensorBegins) {
   Recorded job(1, 0, {0, 0});
   for (uint64_t step = 0; step < 3; ++step) {
