@@ -26,6 +26,8 @@ UserEnvironment user_environment() {
     user.runtime_folders.push_back(absl::StrCat(folder, "/gleaner"));
   }
   user.runtime_folders.push_back(absl::StrCat("/tmp/gleaner-", ::geteuid()));
+  const std::string usual = absl::StrCat("/run/user/", ::geteuid(), "/gleaner");
+  if (usual != user.runtime_folders.front()) user.runtime_folders.push_back(usual);
   return user;
 }
 

@@ -2,11 +2,15 @@
 #include "cli/launcher/local_jobs.h"
 
 #include <gmock/gmock.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/launcher/user_environment.h"
 #include "tests/unit/run/program.h"
 
 namespace gleaner::launcher {
@@ -15,6 +19,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+
+constexpr uid_t kNobody = 65534;
 
 LocalJob job_of(int64_t pid, const std::string& name = "default") {
   return {.process = {.pid = pid, .start = 7, .pid_namespace = "pid:[1]"},
@@ -106,6 +112,93 @@ TEST(LocalJobs, HaveRunningProcesses) {
   EXPECT_TRUE(has_file(elsewhere)) << "its process can't be seen from here";
   jobs.remove(running.pid());
   EXPECT_THAT(jobs.list(), IsEmpty());
+}
+
+TEST(LocalJobs, AreFoundInAllFolders) {
+  const Scratch scratch;
+  const std::string first = scratch / "first", second = scratch / "second";
+  Program running({"/bin/sleep", "1000"});
+  LocalJob job = job_of(running.pid()), own = job_of(::getpid());
+  job.process = *identify(running.pid());
+  own.process = *identify(::getpid());
+  const LocalJobs both({first, second});
+  EXPECT_THAT(both.list(), IsEmpty());
+  both.remove(::getpid());
+  EXPECT_FALSE(std::filesystem::exists(first) || std::filesystem::exists(second)) << "readers make no folders";
+  ASSERT_TRUE(LocalJobs({second}).add(job).ok());
+  ASSERT_TRUE(both.add(own).ok());
+  EXPECT_THAT(pids(LocalJobs({first}).list()), testing::ElementsAre(::getpid()));
+  EXPECT_THAT(pids(both.list()), testing::UnorderedElementsAre(running.pid(), ::getpid()));
+  both.remove(running.pid());
+  EXPECT_THAT(pids(both.list()), testing::ElementsAre(::getpid()));
+}
+
+TEST(UserEnvironment, RuntimeFoldersAreThoseOfAllShells) {
+  const std::string uid = absl::StrCat(::geteuid()), tmp = "/tmp/gleaner-" + uid, usual = "/run/user/" + uid;
+  const char* const before = std::getenv("XDG_RUNTIME_DIR");
+  const std::string saved = before == nullptr ? "" : before;
+  const auto folders = [](const std::string& variable) {
+    ::setenv("XDG_RUNTIME_DIR", variable.c_str(), 1);
+    return user_environment().runtime_folders;
+  };
+  EXPECT_THAT(folders("/elsewhere"), testing::ElementsAre("/elsewhere/gleaner", tmp, usual + "/gleaner"));
+  EXPECT_THAT(folders(usual), testing::ElementsAre(usual + "/gleaner", tmp));
+  EXPECT_THAT(folders("relative"), testing::ElementsAre(tmp, usual + "/gleaner"));
+  folders(saved);
+}
+
+TEST(LocalJobs, AreKeptIfTheirProcessCannotBeInspected) {
+  const Scratch scratch;
+  const std::string folder = scratch / "runtime";
+  const bool is_root = ::geteuid() == 0;  // it may inspect all processes
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t hidden = ::fork();
+  if (hidden == 0) {
+    const bool done = ::prctl(PR_SET_DUMPABLE, 0) == 0 && ::write(ready[1], "", 1) == 1;
+    while (done) ::pause();
+    ::_exit(1);
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  LocalJob job = job_of(hidden);
+  job.process = *identify(::getpid());
+  job.process.pid = hidden;
+  ASSERT_TRUE(LocalJobs({folder}).add(job).ok());
+  if (is_root) {
+    ASSERT_EQ(::chmod(scratch.path().c_str(), 0755), 0);
+    ASSERT_EQ(::chown(folder.c_str(), kNobody, kNobody), 0);
+    ASSERT_EQ(::seteuid(kNobody), 0);
+  }
+  const absl::Status status = identify(hidden).status();
+  LocalJobs({folder}).list();
+  ASSERT_EQ(::seteuid(::getuid()), 0);
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_TRUE(std::filesystem::exists(absl::StrCat(folder, "/", hidden, ".json")));
+  ::kill(hidden, SIGKILL);
+  ::waitpid(hidden, nullptr, 0);
+  for (const int end : ready) ::close(end);
+}
+
+TEST(LocalJobs, UnfinishedFilesOfEndedProcessesAreRemoved) {
+  const Scratch scratch;
+  const std::string folder = scratch / "runtime";
+  LocalJob own = job_of(::getpid());
+  own.process = *identify(::getpid());
+  const LocalJobs jobs({folder});
+  ASSERT_TRUE(jobs.add(own).ok());
+  const auto unfinished = [&](int64_t pid, const std::string& pid_namespace) {
+    const std::string path = absl::StrCat(folder, "/", pid, ".", pid_namespace, ".tmp");
+    std::ofstream(path) << "{";
+    return path;
+  };
+  const std::string ended = unfinished(1'000'000'000, own.process.pid_namespace);
+  const std::string running = unfinished(::getpid(), own.process.pid_namespace);
+  const std::string elsewhere = unfinished(1'000'000'000, "pid:[1]");
+  EXPECT_THAT(pids(jobs.list()), testing::ElementsAre(::getpid()));
+  EXPECT_FALSE(std::filesystem::exists(ended));
+  EXPECT_TRUE(std::filesystem::exists(running));
+  EXPECT_TRUE(std::filesystem::exists(elsewhere)) << "its process can't be seen from here";
 }
 
 TEST(LocalJobs, AreInPrivateFolders) {
