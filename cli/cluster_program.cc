@@ -4,17 +4,19 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "cli/local_status.h"
+#include "cli/own_program.h"
+#include "common/base/status_macros.h"
+#include "common/kube/find_cluster.h"
 
 namespace gleaner::cli {
 
 absl::Status run_cluster_program(const std::vector<std::string>& arguments) {
-  std::error_code unknown;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  const std::string program = self.parent_path() / "gleaner-cluster";
+  // Without the folder of this program, execv() would run a file of the working directory.
+  GLN_ASSIGN_OR_RETURN(const std::filesystem::path own, own_program());
+  const std::string program = own.parent_path() / "gleaner-cluster";
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -22,6 +24,20 @@ absl::Status run_cluster_program(const std::vector<std::string>& arguments) {
   return absl::FailedPreconditionError(absl::StrCat("expected the program ", program,
                                                     ", which reads Kubernetes clusters: ", std::strerror(errno),
                                                     errno == ENOENT ? "; `make build` makes it" : ""));
+}
+
+absl::Status run_status(const ClusterFlags& flags, const std::vector<std::string>& arguments) {
+  if (!flags.job.empty() || asks_for_cluster(flags)) return run_cluster_program(arguments);
+  if (const absl::Status cluster = kube::find_cluster(); !cluster.ok()) {
+    const auto jobs = list_local_jobs();
+    GLN_RETURN_IF_ERROR(require_local_jobs(jobs, cluster));
+    return print_local_jobs(jobs, flags, JobObjects());
+  }
+  const absl::Status failed = run_cluster_program(arguments);
+  const auto jobs = list_local_jobs();
+  GLN_RETURN_IF_ERROR(require_local_jobs(jobs, failed));
+  warn_of_cluster(failed);
+  return print_local_jobs(jobs, flags, std::nullopt);
 }
 
 }  // namespace gleaner::cli

@@ -27,7 +27,7 @@ void declare(flags::Program& app, Context& context) {
   add_schedule(app, context);
   add_strategies(app, context);
   add_cluster_commands(app, context,
-                       {.status = in_cluster_program,
+                       {.status = [&context](const auto& flags) { return run_status(flags, context.arguments); },
                         .explain = in_cluster_program,
                         .top = in_cluster_program,
                         .logs = in_cluster_program,

@@ -16,6 +16,7 @@
 #include "cli/launcher/marked_lines.h"
 #include "cli/launcher/process.h"
 #include "cli/memory_file.h"
+#include "cli/own_program.h"
 #include "cli/print.h"
 #include "cli/probe_commands.h"
 #include "cli/progress_report.h"
@@ -128,9 +129,8 @@ class Pairs {
   // `marker` has no blanks, which SSH would not pass on.
   Pairs(const Env& env, std::vector<Host> hosts, std::string token_file, std::string marker)
       : env_(env), hosts_(std::move(hosts)), token_file_(std::move(token_file)), marker_(std::move(marker)) {
-    std::error_code unknown;
-    program_ = std::filesystem::read_symlink("/proc/self/exe", unknown);
-    if (unknown) program_ = "gleaner";
+    const absl::StatusOr<std::filesystem::path> own = own_program();
+    program_ = own.ok() ? own->string() : "gleaner";  // a name is looked up in PATH
   }
 
   absl::StatusOr<topology::Probes> measure() {

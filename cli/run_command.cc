@@ -27,6 +27,7 @@
 #include "cli/launcher/user_environment.h"
 #include "cli/memory_file.h"
 #include "cli/output_file.h"
+#include "cli/own_program.h"
 #include "cli/token_file.h"
 #include "cli/trace_capture.h"
 #include "common/base/env.h"
@@ -71,10 +72,11 @@ struct RunFlags {
 // Returns the path of gleaner-summer in the directory of this program, where builds and installations put it, or else
 // its name, which is looked up in PATH.
 std::string summer_program() {
+  const absl::StatusOr<std::filesystem::path> own = own_program();
+  if (!own.ok()) return "gleaner-summer";
+  const std::filesystem::path beside = own->parent_path() / "gleaner-summer";
   std::error_code unknown;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  const std::filesystem::path beside = self.parent_path() / "gleaner-summer";
-  return !unknown && std::filesystem::exists(beside, unknown) ? beside.string() : "gleaner-summer";
+  return std::filesystem::exists(beside, unknown) ? beside.string() : "gleaner-summer";
 }
 
 std::string any_port(const Host& host) { return Address{host.address, 0}.to_string(); }

@@ -1,13 +1,14 @@
 #include "cli/cluster/actions.h"
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster/access.h"
 #include "cli/cluster/job_view.h"
-#include "cli/launcher/local_jobs.h"
-#include "cli/launcher/user_environment.h"
+#include "cli/local_status.h"
 #include "cli/print.h"
 #include "common/base/status_macros.h"
 #include "common/kube/object.h"
@@ -16,60 +17,45 @@
 namespace gleaner::cli {
 namespace {
 
-// Returns whether the user asks for a cluster's jobs alone. Their names are for commands that take a TrainingJob.
-bool asks_for_cluster(const ClusterFlags& flags) {
-  return !flags.ns.empty() || flags.all_namespaces || !flags.kube.kubeconfig.empty() || !flags.kube.context.empty() ||
-         flags.output == "name";
-}
-
-std::string local_jobs_text(const std::vector<launcher::LocalJob>& jobs) {
-  return absl::StrCat("On this machine (gleaner trace --pid PID shows where a job's time goes):\n",
-                      launcher::local_jobs_table(jobs));
-}
-
-absl::Status print_json(const std::vector<kube::Object>& objects, const std::vector<launcher::LocalJob>& local) {
-  nlohmann::json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", objects}};
-  list["localJobs"] = nlohmann::json::array();
-  for (const launcher::LocalJob& job : local) list["localJobs"].push_back(nlohmann::json(to_json(job)));
-  return print(absl::StrCat(list.dump(2), "\n"));
-}
-
-absl::Status print_cluster_jobs(ClusterAccess& access, const ClusterFlags& flags,
-                                const std::vector<launcher::LocalJob>& local) {
-  GLN_ASSIGN_OR_RETURN(std::vector<kube::Object> objects, access.list(kube::training_jobs(), access.ns()));
-  if (flags.output == "json") return print_json(objects, local);
+std::string jobs_text(ClusterAccess& access, const std::vector<kube::Object>& objects) {
   std::vector<api::TrainingJob> jobs;
-  std::string names;
   for (const kube::Object& object : objects) {
-    absl::StrAppend(&names, kube::name_of(object), "\n");
     if (auto job = api::parse_training_job(object); job.ok()) jobs.push_back(*std::move(job));
   }
-  if (flags.output == "name") return print(names);
-  if (jobs.empty()) {
-    return print(access.ns().empty() ? "No TrainingJobs.\n"
-                                     : absl::StrCat("No TrainingJobs in namespace ", access.ns(), "; -A: of all\n"));
-  }
-  return print(jobs_table(std::move(jobs), access.ns().empty(), access.now()));
+  if (!jobs.empty()) return jobs_table(std::move(jobs), access.ns().empty(), access.now());
+  return access.ns().empty() ? "No TrainingJobs.\n"
+                             : absl::StrCat("No TrainingJobs in namespace ", access.ns(), "; -A: of all\n");
 }
 
-absl::Status print_jobs(const ClusterFlags& flags) {
-  const auto access = ClusterAccess::open(flags);
-  if (asks_for_cluster(flags)) {
-    GLN_RETURN_IF_ERROR(access.status());
-    return print_cluster_jobs(**access, flags, {});
-  }
-  const std::vector<launcher::LocalJob> local =
-      launcher::LocalJobs(launcher::user_environment().runtime_folders).list();
-  const bool has_cluster = !absl::IsNotFound(access.status());
-  if (!has_cluster && local.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("no job of `gleaner run` of this user runs on this machine, and ", access.status().message()));
-  }
-  const bool as_json = flags.output == "json";
-  if (!has_cluster) return as_json ? print_json({}, local) : print(local_jobs_text(local));
-  if (!as_json && !local.empty()) GLN_RETURN_IF_ERROR(print(local_jobs_text(local) + "\n"));
+absl::StatusOr<std::vector<kube::Object>> list_jobs(const absl::StatusOr<std::unique_ptr<ClusterAccess>>& access) {
   GLN_RETURN_IF_ERROR(access.status());
-  return print_cluster_jobs(**access, flags, local);
+  return (*access)->list(kube::training_jobs(), (*access)->ns());
+}
+
+// Lists a cluster's jobs alone.
+absl::Status print_cluster_jobs(const ClusterFlags& flags) {
+  const auto access = ClusterAccess::open(flags);
+  GLN_ASSIGN_OR_RETURN(const std::vector<kube::Object> objects, list_jobs(access));
+  if (flags.output == "json") return print(jobs_json(objects, std::nullopt));
+  if (flags.output == "table") return print(jobs_text(**access, objects));
+  std::string names;
+  for (const kube::Object& object : objects) absl::StrAppend(&names, kube::name_of(object), "\n");
+  return print(names);
+}
+
+// Lists the local jobs and a cluster's jobs.
+absl::Status print_all_jobs(const ClusterFlags& flags) {
+  const std::vector<launcher::LocalJob> local = list_local_jobs();
+  const bool as_json = flags.output == "json";
+  // A cluster that is out of reach answers late.
+  if (!as_json && !local.empty()) GLN_RETURN_IF_ERROR(print(local_jobs_text(local)));
+  const auto access = ClusterAccess::open(flags);
+  const auto objects = list_jobs(access);
+  if (objects.ok() && as_json) return print(jobs_json(*objects, local));
+  if (objects.ok()) return print(absl::StrCat(local.empty() ? "" : "\n", jobs_text(**access, *objects)));
+  GLN_RETURN_IF_ERROR(require_local_jobs(local, objects.status()));
+  warn_of_cluster(objects.status());
+  return as_json ? print(jobs_json(std::nullopt, local)) : absl::OkStatus();
 }
 
 absl::Status print_job(ClusterAccess& access, const ClusterFlags& flags) {
@@ -100,7 +86,7 @@ absl::Status print_job(ClusterAccess& access, const ClusterFlags& flags) {
 }  // namespace
 
 absl::Status run_status(const ClusterFlags& flags) {
-  if (flags.job.empty()) return print_jobs(flags);
+  if (flags.job.empty()) return asks_for_cluster(flags) ? print_cluster_jobs(flags) : print_all_jobs(flags);
   GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags));
   return print_job(*access, flags);
 }

@@ -36,8 +36,7 @@ std::string temporary_ending(const std::string& pid_namespace) { return absl::St
 absl::Status write(const std::string& folder, const LocalJob& job) {
   // A reader must not see a part of the file.
   const std::string path = file_of(folder, job.process.pid);
-  const std::string temporary =
-      absl::StrCat(folder, "/", job.process.pid, temporary_ending(job.process.pid_namespace));
+  const std::string temporary = absl::StrCat(folder, "/", job.process.pid, temporary_ending(job.process.pid_namespace));
   std::ofstream file(temporary, std::ios::trunc);
   file << to_json(job).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   file.close();

@@ -1,6 +1,6 @@
 // LocalJobs keeps a file for each running job of `gleaner run` of this user, PID.json, in folders that nobody else can
-// read. Several folders, because XDG_RUNTIME_DIR differs between shells of one user. `gleaner run` adds and removes its own job. A process that was killed leaves its file, which add() and list()
-// of other processes reap.
+// read. Several folders, because XDG_RUNTIME_DIR differs between shells of one user. `gleaner run` adds and removes its
+// own job. A process that was killed leaves its file, which add() and list() of other processes reap.
 //
 // A file has no secret: it names the file with the job's token.
 #pragma once
@@ -19,8 +19,8 @@ class LocalJobs {
   // Reads all of `folders` (UserEnvironment::runtime_folders) that this user alone can use.
   explicit LocalJobs(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
-  // Writes the job's file into the first folder where that is possible, which is made if it is missing, and calls list()
-  // to reap others. Errors: Unavailable if there is no such folder.
+  // Writes the job's file into the first folder where that is possible, which is made if it is missing, and calls
+  // list() to reap others. Errors: Unavailable if there is no such folder.
   absl::Status add(const LocalJob& job) const;
   // Removes the file of this process's job, if there is one.
   void remove(int64_t pid) const;

@@ -15,6 +15,7 @@
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/kube/credentials.h"
+#include "common/kube/find_cluster.h"
 #include "common/kube/kubeconfig_exec.h"
 #include "common/kube/yaml_fields.h"
 
@@ -32,28 +33,16 @@ struct Entry {
   YAML::Node value;
 };
 
-std::vector<std::string> candidate_paths(const std::string& path) {
-  if (!path.empty()) return {path};
-  if (const char* listed = std::getenv("KUBECONFIG"); listed != nullptr && *listed != '\0') {
-    return absl::StrSplit(listed, ':', absl::SkipEmpty());
-  }
-  const char* home = std::getenv("HOME");
-  return {absl::StrCat(home == nullptr ? "" : home, "/.kube/config")};
-}
-
-absl::StatusOr<std::vector<File>> load(const std::vector<std::string>& paths) {
+absl::StatusOr<std::vector<File>> load(const std::string& path) {
+  GLN_ASSIGN_OR_RETURN(const std::vector<std::string> paths, kubeconfig_files(path));
   std::vector<File> files;
-  for (const std::string& path : paths) {
-    std::error_code missing;
-    if (!std::filesystem::exists(path, missing)) continue;
-    GLN_ASSIGN_OR_RETURN(const std::string contents, read_file(path, "the kubeconfig"));
-    File file{std::filesystem::absolute(path).parent_path(), YAML::Load(contents)};
-    if (!file.root.IsMap()) return absl::InvalidArgumentError(absl::StrCat(path, " is not a kubeconfig"));
+  for (const std::string& name : paths) {
+    GLN_ASSIGN_OR_RETURN(const std::string contents, read_file(name, "the kubeconfig"));
+    File file{std::filesystem::absolute(name).parent_path(), YAML::Load(contents)};
+    if (!file.root.IsMap()) return absl::InvalidArgumentError(absl::StrCat(name, " is not a kubeconfig"));
     files.push_back(std::move(file));
   }
-  if (!files.empty()) return files;
-  return absl::NotFoundError(absl::StrCat("there is no kubeconfig at ", paths.empty() ? "(nowhere)" : paths.front(),
-                                          "; name one by --kubeconfig or $KUBECONFIG"));
+  return files;
 }
 
 // Returns the entry `name` of the list `lists` ("clusters"). Its content is under `key` ("cluster").
@@ -189,7 +178,7 @@ absl::StatusOr<Credentials> read(const std::vector<File>& files, std::string con
 
 absl::StatusOr<Credentials> kubeconfig_credentials(const std::string& path, const std::string& context) {
   try {
-    GLN_ASSIGN_OR_RETURN(const std::vector<File> files, load(candidate_paths(path)));
+    GLN_ASSIGN_OR_RETURN(const std::vector<File> files, load(path));
     return read(files, context);
   } catch (const std::exception& error) {  // from yaml-cpp and std::filesystem
     return absl::InvalidArgumentError(absl::StrCat("the kubeconfig can't be read: ", error.what()));

@@ -24,7 +24,7 @@ def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, timeout=60)
 
 
-@pytest.mark.parametrize("arguments", [["top"], ["status"], ["explain", "digits"], ["plan", "digits"]])
+@pytest.mark.parametrize("arguments", [["top"], ["status", "-A"], ["explain", "digits"], ["plan", "digits"]])
 def test_missing_program_is_named(alone: Path, arguments: list[str]) -> None:
     done = run(alone, *arguments)
     assert done.returncode == 1
