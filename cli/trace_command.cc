@@ -29,16 +29,47 @@ struct TraceFlags {
   bool json = false;
 };
 
-// Returns how to join the job of --coordinator or, without that flag, the job of `gleaner run` on this machine.
-absl::StatusOr<flags::JoinFlags> find_job(const TraceFlags& flags) {
+// A flag by which the user names a job and joins it, and the environment variable in its place.
+struct JoinFlag {
+  const char* flag;
+  const char* variable;
+  std::string flags::JoinFlags::*value;
+};
+constexpr JoinFlag kCoordinator = {"--coordinator", "GLEANER_COORDINATOR", &flags::JoinFlags::coordinator};
+constexpr JoinFlag kTokenFile = {"--token-file", "GLEANER_TOKEN_FILE", &flags::JoinFlags::token_file};
+constexpr JoinFlag kCaFile = {"--ca-file", "GLEANER_CA_FILE", &flags::JoinFlags::ca_file};
+constexpr JoinFlag kJob = {"--job", "GLEANER_JOB", &flags::JoinFlags::job};
+
+// Returns the name that the user has given: that of the flag or of its variable.
+const char* given_name(const flags::Command& command, const JoinFlag& flag) {
+  return command.has_on_command_line(flag.flag) ? flag.flag : flag.variable;
+}
+
+// Returns the flags without values of the environment, if --pid chooses a job. Processes of a job have these variables.
+flags::JoinFlags without_environment(const flags::Command& command, const TraceFlags& flags) {
   flags::JoinFlags join = flags.join;
+  if (flags.pid == 0) return join;
+  for (const JoinFlag& flag : {kCoordinator, kTokenFile, kCaFile, kJob}) {
+    if (!command.has_on_command_line(flag.flag)) (join.*flag.value).clear();
+  }
+  return join;
+}
+
+// Returns how to join the job of --coordinator or, without that flag, the job of `gleaner run` on this machine.
+absl::StatusOr<flags::JoinFlags> find_job(const flags::Command& command, const TraceFlags& flags) {
+  flags::JoinFlags join = without_environment(command, flags);
   if (!join.coordinator.empty()) {
     if (flags.pid != 0) return absl::InvalidArgumentError("give either --pid or --coordinator");
-    if (join.token_file.empty()) return absl::InvalidArgumentError("--coordinator needs --token-file");
+    if (join.token_file.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(given_name(command, kCoordinator), " needs --token-file"));
+    }
     if (join.job.empty()) join.job = flags::JoinFlags().job;
     return join;
   }
-  if (!join.token_file.empty()) return absl::InvalidArgumentError("--token-file needs --coordinator");
+  for (const JoinFlag& flag : {kTokenFile, kCaFile}) {
+    if ((join.*flag.value).empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(given_name(command, flag), " needs --coordinator"));
+  }
   const launcher::LocalJobs jobs(launcher::user_environment().runtime_folders);
   GLN_ASSIGN_OR_RETURN(const launcher::LocalJob job, launcher::choose_local_job(jobs.list(), flags.pid, join.job));
   return flags::JoinFlags{job.coordinator, job.token_file, "", job.job};
@@ -60,9 +91,9 @@ CaptureLimits to_limits(const TraceFlags& flags) {
   return {absl::Seconds(flags.seconds > 0 ? flags.seconds : kDefaultSeconds), 0};
 }
 
-absl::Status run_trace(const TraceFlags& flags) {
+absl::Status run_trace(const flags::Command& command, const TraceFlags& flags) {
   if (flags.steps > 0 && flags.seconds > 0) return absl::InvalidArgumentError("give either --seconds or --steps");
-  GLN_ASSIGN_OR_RETURN(const flags::JoinFlags join, find_job(flags));
+  GLN_ASSIGN_OR_RETURN(const flags::JoinFlags join, find_job(command, flags));
   GLN_ASSIGN_OR_RETURN(const member::JoinOptions options, to_join_options(join));
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner trace"));
   const SystemEnv system({"trace", LogLevel::kWarning});
@@ -98,7 +129,8 @@ void add_trace(flags::Command& app, Context& context) {
       "Without --coordinator it traces this user's job of `gleaner run` on this machine. If there are several, it "
       "lists\n"
       "them, and --pid or --job chooses one.");
-  command.on_chosen([flags, &context] { context.run = [flags] { return run_trace(*flags); }; });
+  command.on_chosen(
+      [flags, command, &context] { context.run = [flags, command] { return run_trace(command, *flags); }; });
 }
 
 }  // namespace gleaner::cli

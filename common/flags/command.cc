@@ -262,6 +262,11 @@ void Command::add_old_name(const std::string& flag, const std::string& old_name)
       ->group("");
 }
 
+bool Command::has_on_command_line(const std::string& flag) const {
+  const std::vector<CLI::Option*>& given = app_->parse_order();
+  return std::find(given.begin(), given.end(), app_->get_option(flag)) != given.end();
+}
+
 Command Command::add_command(const std::string& name, const std::string& help) {
   return Command(*app_->add_subcommand(name, help));
 }

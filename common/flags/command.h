@@ -81,7 +81,9 @@ class Command {
   void require_command();  // the user must choose one of the commands
   // All words after the first positional argument are positional, with or without dashes.
   void end_flags_at_first_positional();
-  void add_footer(const std::string& text);      // help ends with this text
+  void add_footer(const std::string& text);  // help ends with this text
+  // Returns whether the parsed command line has this flag. A value from the environment does not count.
+  bool has_on_command_line(const std::string& flag) const;
   void on_chosen(std::function<void()> action);  // parse() calls `action` if the user chose this command
 
   CommandOutline outline() const;

@@ -145,3 +145,35 @@ def test_jobs_are_found_from_shells_with_other_runtime_folders(machine: Machine,
         for _ in range(2):  # the second signal kills the job's processes
             started.terminate()
         started.communicate(timeout=TIMEOUT)
+
+
+def test_trace_of_a_process_ignores_the_environment(machine: Machine) -> None:
+    machine.add_job()
+    pid = str(os.getpid())
+    exported = {"GLEANER_COORDINATOR": "127.0.0.1:2", "GLEANER_TOKEN_FILE": "/there", "GLEANER_JOB": "other"}
+    for variables in ({}, exported, {"GLEANER_TOKEN_FILE": "/there"}, {"GLEANER_CA_FILE": "/there"}):
+        done = machine.gleaner("trace", "--pid", pid, **variables)
+        assert "no-token" in done.stderr, done.stderr  # it has chosen the job, whose token can't be read
+    both = machine.gleaner("trace", "--pid", pid, "--coordinator", "127.0.0.1:2", "--token-file", "/there")
+    assert both.returncode == 2 and "give either --pid or --coordinator" in both.stderr, both.stderr
+    other = machine.gleaner("trace", "--pid", pid, "--job", "other", **exported)
+    assert other.returncode == 1 and "no such job" in other.stderr, other.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "message"),
+    [
+        (["--token-file", "t"], {}, "--token-file needs --coordinator"),
+        (["--ca-file", "c"], {}, "--ca-file needs --coordinator"),
+        (["--coordinator", "127.0.0.1:2"], {}, "--coordinator needs --token-file"),
+        ([], {"GLEANER_TOKEN_FILE": "t"}, "GLEANER_TOKEN_FILE needs --coordinator"),
+        ([], {"GLEANER_CA_FILE": "c"}, "GLEANER_CA_FILE needs --coordinator"),
+        ([], {"GLEANER_COORDINATOR": "127.0.0.1:2"}, "GLEANER_COORDINATOR needs --token-file"),
+        (["--pid", "1", "--ca-file", "c"], {"GLEANER_COORDINATOR": "127.0.0.1:2"}, "--ca-file needs --coordinator"),
+    ],
+)
+def test_trace_names_what_lacks_its_partner(
+    machine: Machine, words: list[str], variables: dict[str, str], message: str
+) -> None:
+    done = machine.gleaner("trace", *words, **variables)
+    assert done.returncode == 2 and f": {message}" in done.stderr, done.stderr
