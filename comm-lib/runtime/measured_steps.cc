@@ -16,54 +16,97 @@ MeasuredSteps::Epoch* MeasuredSteps::find(uint32_t epoch) {
   return found == epochs_.end() ? nullptr : &*found;
 }
 
+void MeasuredSteps::Sum::add(const StepInterval& interval) {
+  steps += interval.steps;
+  bytes += interval.begun_bytes;
+}
+
 void MeasuredSteps::add(const StepInterval& interval) {
   const uint64_t step_bytes = interval.begun_bytes / interval.steps;
   const bool is_like_the_last = step_bytes == std::exchange(latest_step_bytes_, step_bytes);
   const Pending step{epochs_.empty() ? 0 : epochs_.back().measured.epoch, interval};
+  if (counts_all_) return count(step);
+  const std::optional<Pending> last = std::exchange(pending_, std::nullopt);
   if (is_like_the_last) {
-    if (!pending_.empty()) {
-      count(pending_.back());
-      pending_.pop_back();
-      drop_pending();
-    }
+    if (last.has_value()) count(*last);
     return count(step);
   }
-  pending_.push_back(step);
-  if (pending_.size() < kMostUnlike) return;
-  for (const Pending& each : std::exchange(pending_, {})) count(each);
+  pending_ = step;
+  if (last.has_value()) leave_out(*last);
 }
 
 void MeasuredSteps::count(const Pending& step) {
-  Epoch* const epoch = step.interval.is_countable ? find(step.epoch) : nullptr;
-  if (epoch == nullptr) return drop(step);
-  epoch->bytes += step.interval.bytes;
-  control::Measured& measured = epoch->measured;
-  measured.steps += step.interval.steps;
-  measured.step_bytes += step.interval.begun_bytes;
-  measured.bytes = epoch->bytes > epoch->left_out ? epoch->bytes - epoch->left_out : 0;
-  measured.open_bytes = step.interval.open_bytes;
-  measured.communication_seconds += absl::ToDoubleSeconds(step.interval.busy);
-  counted_step_bytes_ = step.interval.begun_bytes / step.interval.steps;
+  is_first_ = false;
+  counted_.add(step.interval);
+  Epoch* const epoch = find(step.epoch);
+  if (epoch == nullptr) return;
+  if (step.interval.is_countable) {
+    count(*epoch, step.interval);
+  } else {
+    epoch->left_out += step.interval.open_bytes;
+  }
+}
+
+void MeasuredSteps::count(Epoch& epoch, const StepInterval& interval) {
+  epoch.bytes += interval.bytes;
+  control::Measured& measured = epoch.measured;
+  measured.steps += interval.steps;
+  measured.step_bytes += interval.begun_bytes;
+  measured.bytes = epoch.bytes > epoch.left_out ? epoch.bytes - epoch.left_out : 0;
+  measured.open_bytes = interval.open_bytes;
+  measured.communication_seconds += absl::ToDoubleSeconds(interval.busy);
+  counted_step_bytes_ = counts_all_ ? counted_.bytes / counted_.steps : interval.begun_bytes / interval.steps;
 }
 
 // Requests in flight at the end of a step that does not count may end in one that does.
-void MeasuredSteps::drop(const Pending& step) {
-  if (Epoch* const epoch = find(step.epoch)) epoch->left_out += step.interval.open_bytes;
+void MeasuredSteps::leave_out(const Pending& step) {
+  if (!std::exchange(is_first_, false)) unlike_.add(step.interval);
+  if (Epoch* const epoch = find(step.epoch)) {
+    epoch->left_out += step.interval.open_bytes;
+    if (step.interval.is_countable) {
+      epoch->unlike.steps += step.interval.steps;
+      epoch->unlike.begun_bytes += step.interval.begun_bytes;
+      epoch->unlike.bytes += step.interval.bytes;
+      epoch->unlike.open_bytes += step.interval.open_bytes;
+      epoch->unlike.busy += step.interval.busy;
+    }
+  }
+  if (are_unlike_steps_many()) count_all();
 }
 
-void MeasuredSteps::drop_pending() {
-  for (const Pending& each : std::exchange(pending_, {})) drop(each);
+bool MeasuredSteps::are_unlike_steps_many() const {
+  if (unlike_.steps < kLeastUnlike) return false;
+  const uint64_t alike_bytes = counted_.steps == 0 ? 0 : unlike_.steps * (counted_.bytes / counted_.steps);
+  const uint64_t beyond = unlike_.bytes - std::min(unlike_.bytes, alike_bytes);
+  const bool are_rare = kFew * unlike_.steps < unlike_.steps + counted_.steps;
+  return beyond > (unlike_.bytes + counted_.bytes) / (are_rare ? 2 : kFew);
+}
+
+// Figures only grow, since a reader compares them with earlier ones. So this cannot be taken back.
+void MeasuredSteps::count_all() {
+  counts_all_ = true;
+  counted_.steps += unlike_.steps;
+  counted_.bytes += unlike_.bytes;
+  for (Epoch& epoch : epochs_) {
+    StepInterval unlike = std::exchange(epoch.unlike, {});
+    if (unlike.steps == 0) continue;
+    epoch.left_out -= unlike.open_bytes;
+    unlike.open_bytes = epoch.measured.open_bytes;
+    count(epoch, unlike);
+  }
+  if (pending_.has_value()) count(*std::exchange(pending_, std::nullopt));
 }
 
 void MeasuredSteps::count_rest() {
-  if (!figures().empty()) return;
-  for (const Pending& each : std::exchange(pending_, {})) count(each);
+  if (pending_.has_value()) leave_out(*std::exchange(pending_, std::nullopt));
+  if (figures().empty()) count_all();
 }
 
 void MeasuredSteps::clear() {
-  pending_.clear();
-  for (Epoch& each : epochs_) each = {.measured = {.epoch = each.measured.epoch}};
-  latest_step_bytes_ = counted_step_bytes_ = 0;
+  std::deque<Epoch> epochs;
+  for (const Epoch& each : epochs_) epochs.push_back({.measured = {.epoch = each.measured.epoch}});
+  *this = {};
+  epochs_ = std::move(epochs);
 }
 
 std::vector<control::Measured> MeasuredSteps::figures() const {

@@ -1,17 +1,23 @@
 // MeasuredSteps decides which steps of a rank count in the figures of each epoch, and adds them up. Pure.
 //
-// A step counts once the step before or after it reduces as many bytes. So the first step, or a step in which the
-// program evaluates and sums its accuracy, changes neither the bytes nor the time of a step. If kMostUnlike steps
-// follow each other that are all unlike, the sizes of this program's steps differ, and all of them count:
+// A step is *alike* if the step before or after it reduces as many bytes. Alike steps count. So the first step, or a step
+// in which the program evaluates and sums its accuracy, changes neither the bytes nor the time of a step:
 //
 //   bytes     900  100  100  100  180  100  100
 //   counts     -    x    x    x    -    x    x
+//
+// If unlike steps return often, or hold most of the bytes, they are steps as well, and all steps count from the first
+// one. Gradients that are summed after several micro-batches, of which each sums its loss, are an example:
+//
+//   bytes       8    8    8  4000   8    8    8  4000
+//   counts      x    x    x    x    x    x    x    x
 //
 // Bytes are those of the requests that begin in a step.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -25,26 +31,30 @@ struct StepInterval {
   uint64_t begun_bytes = 0;  // of requests that began in it
   uint64_t bytes = 0;        // of requests that ended in it
   uint64_t open_bytes = 0;   // of requests in flight at its end
-  absl::Duration busy;       // time with a request in flight
-  bool is_countable = true;  // it belongs to one epoch, and no broadcast was in flight in it
+  absl::Duration busy;       // time with such a request in flight
+  bool is_countable = true;  // it belongs to one epoch, and nothing else disturbed it
 };
 
 class MeasuredSteps {
  public:
   static constexpr size_t kEpochsKept = 8;
-  static constexpr size_t kMostUnlike = 8;
+  // Unlike steps count if there are kLeastUnlike after the first step, and if they hold more than a share of the bytes
+  // beyond those of as many alike steps: of 1 / kFew, or of a half if fewer than one in kFew steps is unlike.
+  static constexpr uint64_t kLeastUnlike = 2;
+  static constexpr uint64_t kFew = 8;
 
   // Records that intervals belong to this epoch from now on.
   void follow(uint32_t epoch);
   void add(const StepInterval& interval);
-  // Counts the steps that wait for one like them, if no step counts yet. Called when no step follows.
+  // Counts all steps if none counts yet. Called when no step follows.
   void count_rest();
   // Forgets all intervals, but not the epochs.
   void clear();
 
   // Returns the figures of the latest kEpochsKept epochs that have steps, in order.
   std::vector<control::Measured> figures() const;
-  // Returns the bytes of the latest step that counts; if none does, of the latest step. 0: there is no step.
+  // Returns the bytes of the latest step that counts, or the mean if all steps count; if none does, of the latest step.
+  // 0: there is no step.
   uint64_t step_bytes() const { return counted_step_bytes_ > 0 ? counted_step_bytes_ : latest_step_bytes_; }
 
  private:
@@ -54,17 +64,29 @@ class MeasuredSteps {
   };
   struct Epoch {
     control::Measured measured;
+    StepInterval unlike;    // sums over unlike steps that do not count, but would
     uint64_t bytes = 0;     // of all requests that ended in intervals that count
     uint64_t left_out = 0;  // of these, the bytes that belong to steps that do not count
   };
+  struct Sum {
+    uint64_t steps = 0;
+    uint64_t bytes = 0;
+    void add(const StepInterval& interval);
+  };
 
   void count(const Pending& step);
-  void drop(const Pending& step);
-  void drop_pending();
+  void count(Epoch& epoch, const StepInterval& interval);
+  void leave_out(const Pending& step);
+  bool are_unlike_steps_many() const;
+  void count_all();
   Epoch* find(uint32_t epoch);
 
-  std::deque<Epoch> epochs_;      // the last one is in force
-  std::vector<Pending> pending_;  // intervals since the last one that counts
+  std::deque<Epoch> epochs_;        // the last one is in force
+  std::optional<Pending> pending_;  // the latest step, if it is unlike the one before
+  bool is_first_ = true;            // no step is known to be alike or unlike yet
+  bool counts_all_ = false;
+  Sum counted_;
+  Sum unlike_;  // without the first step
   uint64_t latest_step_bytes_ = 0;
   uint64_t counted_step_bytes_ = 0;
 };

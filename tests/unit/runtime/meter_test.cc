@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <vector>
+
 namespace gleaner::runtime {
 namespace {
 
@@ -195,15 +198,59 @@ TEST(Meter, RequestsBeforeTheFirstStepDoNotCountAsSteps) {
 TEST(Meter, StepsOfDifferentSizesCountAll) {
   Rank rank;
   rank.follow(1);
+  constexpr uint64_t kSteps = 24;
   uint64_t bytes = 0;
-  for (uint64_t step = 1; step <= 3 * MeasuredSteps::kMostUnlike; ++step) {
+  for (uint64_t step = 1; step <= kSteps; ++step) {
     rank.push_pull(step * kBytes);
     rank.meter.step();
     bytes += step * kBytes;
   }
   ASSERT_EQ(rank.figures().size(), 1u);
-  EXPECT_EQ(rank.figures()[0].steps, 3 * MeasuredSteps::kMostUnlike);
+  EXPECT_EQ(rank.figures(true)[0].steps, kSteps);
   EXPECT_EQ(rank.figures()[0].step_bytes, bytes);
+}
+
+// Returns the figures of steps of these sizes, repeated 20 times.
+control::Measured repeated(const std::vector<uint64_t>& sizes) {
+  MeasuredSteps measured;
+  measured.follow(1);
+  for (int time = 0; time < 20; ++time) {
+    for (const uint64_t bytes : sizes) {
+      measured.add({.steps = 1, .begun_bytes = bytes, .bytes = bytes, .busy = absl::Seconds(1)});
+    }
+  }
+  measured.count_rest();
+  return measured.figures().at(0);
+}
+
+TEST(MeasuredSteps, LargeStepsAmongSmallOnesCount) {
+  const std::vector<uint64_t> rare = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 4000};
+  for (const std::vector<uint64_t>& sizes :
+       {std::vector<uint64_t>{8, 8, 8, 4000}, {100, 100, 900}, {0, 0, 0, 900}, {8, 4000}, rare}) {
+    const control::Measured figures = repeated(sizes);
+    EXPECT_EQ(figures.steps, 20 * sizes.size());
+    EXPECT_EQ(figures.step_bytes, 20 * std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}));
+    EXPECT_EQ(figures.bytes, figures.step_bytes);
+    EXPECT_EQ(figures.communication_seconds, static_cast<double>(figures.steps));
+  }
+}
+
+TEST(MeasuredSteps, SmallSumsAmongStepsDoNotCount) {
+  for (const std::vector<uint64_t>& sizes : {std::vector<uint64_t>{1000, 1000, 1000, 8}, {1000, 1000, 1000, 1008}}) {
+    const control::Measured figures = repeated(sizes);
+    EXPECT_EQ(figures.steps, 60u);
+    EXPECT_EQ(figures.step_bytes, 60'000u);
+  }
+}
+
+TEST(MeasuredSteps, BytesOfStepsThatDifferAreTheirMean) {
+  MeasuredSteps measured;
+  measured.follow(1);
+  for (int step = 0; step < 400; ++step) {
+    const uint64_t bytes = step % 4 == 3 ? 4000 : 8;
+    measured.add({.steps = 1, .begun_bytes = bytes, .bytes = bytes, .busy = absl::Seconds(1)});
+  }
+  EXPECT_EQ(measured.step_bytes(), (3 * 8 + 4000) / 4);
 }
 
 TEST(Meter, ASingleStepHasItsBytes) {
