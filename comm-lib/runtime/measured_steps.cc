@@ -52,10 +52,12 @@ void MeasuredSteps::count(Epoch& epoch, const StepInterval& interval) {
   control::Measured& measured = epoch.measured;
   measured.steps += interval.steps;
   measured.step_bytes += interval.begun_bytes;
+  measured.last_step = std::max(measured.last_step, interval.last_step);
   measured.bytes = epoch.bytes > epoch.left_out ? epoch.bytes - epoch.left_out : 0;
   measured.open_bytes = interval.open_bytes;
   measured.communication_seconds += absl::ToDoubleSeconds(interval.busy);
-  counted_step_bytes_ = counts_all_ ? counted_.bytes / counted_.steps : interval.begun_bytes / interval.steps;
+  const bool is_mean = counts_all_ && counted_.steps > 0;
+  counted_step_bytes_ = is_mean ? counted_.bytes / counted_.steps : interval.begun_bytes / interval.steps;
 }
 
 // Requests in flight at the end of a step that does not count may end in one that does.
@@ -69,6 +71,7 @@ void MeasuredSteps::leave_out(const Pending& step) {
       epoch->unlike.bytes += step.interval.bytes;
       epoch->unlike.open_bytes += step.interval.open_bytes;
       epoch->unlike.busy += step.interval.busy;
+      epoch->unlike.last_step = step.interval.last_step;
     }
   }
   if (are_unlike_steps_many()) count_all();

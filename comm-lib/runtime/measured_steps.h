@@ -1,7 +1,7 @@
 // MeasuredSteps decides which steps of a rank count in the figures of each epoch, and adds them up. Pure.
 //
-// A step is *alike* if the step before or after it reduces as many bytes. Alike steps count. So the first step, or a step
-// in which the program evaluates and sums its accuracy, changes neither the bytes nor the time of a step:
+// A step is *alike* if the step before or after it reduces as many bytes. Alike steps count. So the first step, or a
+// step in which the program evaluates and sums its accuracy, changes neither the bytes nor the time of a step:
 //
 //   bytes     900  100  100  100  180  100  100
 //   counts     -    x    x    x    -    x    x
@@ -33,6 +33,7 @@ struct StepInterval {
   uint64_t open_bytes = 0;   // of requests in flight at its end
   absl::Duration busy;       // time with such a request in flight
   bool is_countable = true;  // it belongs to one epoch, and nothing else disturbed it
+  uint64_t last_step = 0;    // number of its last step since the start of the rank, from 1 on
 };
 
 class MeasuredSteps {

@@ -5,28 +5,26 @@
 namespace gleaner::runtime {
 
 void Meter::begin(uint64_t bytes, absl::Duration now, Kind kind) {
-  if (!busy()) {
-    if (is_between_steps()) mark(now);
-    busy_since_ = now;
-  } else if (steps() >= mark_.steps + kStepsWithoutPause && (steps_ == 0 || is_between_steps())) {
-    mark(now);
+  const bool lacks_pauses = steps() >= mark_.steps + kStepsWithoutPause && (steps_ == 0 || is_between_steps());
+  if (is_mark() || (reductions_.in_flight() > 0 && lacks_pauses)) mark(now);
+  requests_.begin(now);
+  if (kind == Kind::kReduction) {
+    reductions_.begin(now);
+    begun_bytes_ += bytes;
+    open_bytes_ += bytes;
   }
-  ++in_flight_;
-  if (kind == Kind::kBroadcast) {
-    has_broadcast_ = true;
-    return;
-  }
-  begun_bytes_ += bytes;
-  open_bytes_ += bytes;
+  is_disturbed_ |= has_both_kinds();
 }
 
 void Meter::end(uint32_t tensor, uint64_t bytes, bool ok, absl::Duration now, Kind kind) {
-  if (--in_flight_ == 0) busy_ += now - busy_since_;
+  requests_.end(now);
   if (ok) reduced_bytes_ += bytes;
   if (kind == Kind::kBroadcast) return;
+  reductions_.end(now);
   open_bytes_ -= bytes;
   if (!ok) {
-    begun_bytes_ -= bytes;
+    begun_at_step_end_ = std::min(begun_at_step_end_ + bytes, begun_bytes_);
+    is_disturbed_ = true;
     return;
   }
   bytes_ += bytes;
@@ -48,15 +46,14 @@ void Meter::step() {
 }
 
 void Meter::follow(uint32_t epoch, absl::Duration now) {
-  const bool is_mark = !busy() && is_between_steps();
-  if (is_mark) mark(now);
+  if (is_mark()) mark(now);
   measured_.follow(epoch);
   has_plan_ = true;
-  is_whole_ = is_mark;
+  is_whole_ = is_mark();
 }
 
 Meter::Totals Meter::totals(absl::Duration now) const {
-  return {steps(), begun_bytes_, bytes_, open_bytes_, busy_ + (busy() ? now - busy_since_ : absl::ZeroDuration())};
+  return {steps(), begun_bytes_, bytes_, open_bytes_, reductions_.until(now)};
 }
 
 void Meter::mark(absl::Duration now) {
@@ -67,17 +64,18 @@ void Meter::mark(absl::Duration now) {
                    .bytes = here.bytes - mark_.bytes,
                    .open_bytes = here.open_bytes,
                    .busy = here.busy - mark_.busy,
-                   .is_countable = is_whole_ && !has_broadcast_});
+                   .is_countable = is_whole_ && !is_disturbed_,
+                   .last_step = here.steps});
   }
   mark_ = here;
-  has_broadcast_ = false;
+  is_disturbed_ = false;
   is_whole_ = has_plan_;
 }
 
 control::Report Meter::report(absl::Duration now, bool last) {
-  if (!busy() && is_between_steps()) mark(now);
+  if (is_mark()) mark(now);
   if (last) measured_.count_rest();
-  control::Report report{steps(), reduced_bytes_, absl::ToDoubleSeconds(totals(now).busy), measured_.figures()};
+  control::Report report{steps(), reduced_bytes_, absl::ToDoubleSeconds(requests_.until(now)), measured_.figures()};
   report.step_bytes = measured_.step_bytes();
   return report;
 }

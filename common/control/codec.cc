@@ -59,6 +59,7 @@ void fill(const Report& value, v1::MemberMessage& message) {
     encoded->set_open_bytes(measured.open_bytes);
     encoded->set_communication_seconds(measured.communication_seconds);
     encoded->set_step_bytes(measured.step_bytes);
+    encoded->set_last_step(measured.last_step);
   }
   report->set_epoch(value.epoch);
   report->set_step_bytes(value.step_bytes);
@@ -81,7 +82,7 @@ absl::StatusOr<MemberMessage> decode(const v1::Report& message) {
   for (const v1::Measured& measured : message.measured()) {
     if (report.measured.size() == kMostEpochs) break;
     report.measured.push_back({measured.epoch(), measured.steps(), measured.bytes(), measured.open_bytes(),
-                               seconds(measured.communication_seconds()), measured.step_bytes()});
+                               seconds(measured.communication_seconds()), measured.step_bytes(), measured.last_step()});
   }
   report.epoch = message.epoch();
   report.step_bytes = message.step_bytes();

@@ -31,6 +31,7 @@ struct Measured {
   uint64_t open_bytes = 0;           // in flight at the end of the last step; later figures must not count them again
   double communication_seconds = 0;  // time with at least one push_pull in flight
   uint64_t step_bytes = 0;           // gradient bytes of the push_pulls that began in these steps; 0: not known
+  uint64_t last_step = 0;            // number of the last of these steps, since the start of the rank; 0: not known
   friend bool operator==(const Measured&, const Measured&) = default;
 };
 

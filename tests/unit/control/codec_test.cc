@@ -29,7 +29,7 @@ std::shared_ptr<const plan::Plan> plan() {
 Report report() {
   Report report{7, 700, 0.5};
   report.waiting = Waiting{"w", 4, absl::Seconds(2.5), {3, 1}};
-  report.measured = {{1, 2, 200, 10, 0.25, 180}, {2, 3, 300, 20, 0.125, 270}};
+  report.measured = {{1, 2, 200, 10, 0.25, 180, 2}, {2, 3, 300, 20, 0.125, 270, 6}};
   report.round_trip_seconds = 0.0625;
   report.epoch = 2;
   report.late = {{2, 1.5}, {3, 0.75}};

@@ -16,9 +16,10 @@ using ::testing::IsEmpty;
 constexpr uint64_t kBytes = 1000;
 
 // Returns the figures of steps of kBytes and a second.
-control::Measured measured(uint32_t epoch, uint64_t steps) {
-  return {epoch, steps, steps * kBytes, 0, static_cast<double>(steps), steps * kBytes};
+control::Measured measured(uint32_t epoch, uint64_t steps, uint64_t last_step) {
+  return {epoch, steps, steps * kBytes, 0, static_cast<double>(steps), steps * kBytes, last_step};
 }
+control::Measured measured(uint32_t epoch, uint64_t steps) { return measured(epoch, steps, steps); }
 
 // A rank that, in each step, reduces one tensor of kBytes for a second and computes for a second.
 class Rank {
@@ -82,7 +83,7 @@ TEST(Meter, AStepThatSpansAChangeOfPlanCountsForNeitherEpoch) {
   EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 1)));
   rank.step();
   rank.step();
-  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 1), measured(2, 2)));
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 1), measured(2, 2, 4)));
 }
 
 TEST(Meter, AChangeBetweenTwoStepsLosesNothing) {
@@ -91,7 +92,7 @@ TEST(Meter, AChangeBetweenTwoStepsLosesNothing) {
   rank.step();
   rank.follow(2);
   rank.step();
-  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 1), measured(2, 1)));
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 1), measured(2, 1, 2)));
 }
 
 // The push_pull of the next step always begins before the one before has ended, as with CrossBarrier.
@@ -167,7 +168,7 @@ TEST(Meter, AnEvaluationAmongStepsChangesNoFigureOfThem) {
       rank.step();
       if (step % 10 == 0) rank.push_pull(evaluation);
     }
-    EXPECT_THAT(rank.figures(true), ElementsAre(measured(1, 28))) << "two of the evaluations are part of a step";
+    EXPECT_THAT(rank.figures(true), ElementsAre(measured(1, 28, 30))) << "two of the evaluations are part of a step";
   }
 }
 
@@ -186,12 +187,72 @@ TEST(Meter, BroadcastsBelongToNoStep) {
   EXPECT_EQ(rank.meter.report(rank.now).step_bytes, kBytes);
 }
 
+// A numpy program that sums two tensors and then broadcasts whether to stop, without step().
+TEST(Meter, StepsWithABroadcastCountWithoutIt) {
+  Rank rank;
+  rank.follow(1);
+  for (int step = 0; step < 40; ++step) {
+    rank.begin();
+    rank.wait(1);
+    rank.end();
+    rank.push_pull(kBytes);
+    rank.push_pull(8, Meter::Kind::kBroadcast);
+  }
+  const control::Measured figures = rank.figures(true).at(0);
+  EXPECT_GE(figures.steps, 38u);
+  EXPECT_EQ(figures.step_bytes, figures.steps * 2 * kBytes);
+  EXPECT_DOUBLE_EQ(figures.communication_seconds, 11.0 * static_cast<double>(figures.steps));
+  EXPECT_DOUBLE_EQ(rank.meter.report(rank.now).communication_seconds, 40 * 21);
+}
+
+TEST(Meter, StepsBesideABroadcastDoNotCount) {
+  Rank rank;
+  rank.follow(1);
+  rank.step();
+  rank.meter.begin(8, rank.now, Meter::Kind::kBroadcast);
+  rank.step();
+  rank.step();
+  rank.meter.end(1, 8, true, rank.now, Meter::Kind::kBroadcast);
+  rank.step();
+  EXPECT_THAT(rank.figures(true), ElementsAre(measured(1, 2, 4)));
+}
+
+// Reductions are always in flight, so marks come while the broadcast is in flight.
+TEST(Meter, ABroadcastInFlightAtAMarkDisturbsTheNextStepsToo) {
+  Rank rank;
+  rank.follow(1);
+  rank.begin();
+  rank.meter.begin(8, rank.now, Meter::Kind::kBroadcast);
+  for (int step = 0; step < 20; ++step) {
+    rank.wait(1);
+    rank.begin();
+    rank.end();
+    rank.meter.step();
+  }
+  EXPECT_THAT(rank.figures(true), IsEmpty());
+}
+
+TEST(Meter, PushPullsThatFailAfterAMarkSpoilNoBytes) {
+  Rank rank;
+  rank.follow(1);
+  rank.begin();
+  rank.meter.begin(100 * kBytes, rank.now);
+  for (int step = 0; step < 9; ++step) {
+    rank.wait(1);
+    rank.begin();
+    rank.end();
+    rank.meter.step();
+    if (step == 5) rank.meter.end(1, 100 * kBytes, false, rank.now);
+    EXPECT_LE(rank.meter.report(rank.now).step_bytes, 30 * kBytes) << step;
+  }
+}
+
 TEST(Meter, RequestsBeforeTheFirstStepDoNotCountAsSteps) {
   Rank rank;
   rank.follow(1);
   for (int each = 0; each < 5; ++each) rank.push_pull(2 * kBytes);
   for (int step = 0; step < 10; ++step) rank.step();
-  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 9))) << "the first step may be larger";
+  EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 9, 10))) << "the first step may be larger";
   EXPECT_EQ(rank.meter.report(rank.now).step_bytes, kBytes);
 }
 
