@@ -12,12 +12,12 @@
 namespace gleaner::collective {
 namespace {
 
-using Vectors = std::vector<std::vector<uint64_t>>;  // by rank, then chunk
+using ChunkSums = std::vector<std::vector<uint64_t>>;  // by rank, then chunk
 
 // Executes a schedule; a receive reads the sender's vector as it is then. Picks the next rank at random.
-Vectors execute_without_copies(const Schedule& schedule, std::mt19937& random) {
+ChunkSums execute_without_copies(const Schedule& schedule, std::mt19937& random) {
   const Messages messages = *Messages::make(schedule);
-  Vectors vectors(schedule.ranks);
+  ChunkSums vectors(schedule.ranks);
   for (uint32_t rank = 0; rank < schedule.ranks; ++rank) {
     // Sums show how often each rank was added.
     const uint64_t own = uint64_t{1} << (4 * rank);
@@ -59,7 +59,7 @@ void expect_sums(const Schedule& schedule, std::mt19937& random, const std::stri
   }
   if (schedule.postcondition == Postcondition::kAllReduce) expected.assign(schedule.chunks, sum);
   for (int order = 0; order < 4; ++order) {
-    EXPECT_EQ(execute_without_copies(schedule, random), Vectors(schedule.ranks, expected)) << what;
+    EXPECT_EQ(execute_without_copies(schedule, random), ChunkSums(schedule.ranks, expected)) << what;
   }
 }
 

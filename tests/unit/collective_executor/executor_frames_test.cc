@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "tests/status_codes.h"
 #include "tests/unit/collective_executor/worker_group.h"
 
 namespace gleaner::testing {
@@ -14,8 +15,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 // A ring: worker 0 sends to 1, 1 to 2, and 2 to 0; in a push_pull, four slices of 3 values each.
 const ScheduledPlan kRing{.workers = 3,

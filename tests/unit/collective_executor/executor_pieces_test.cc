@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/status_codes.h"
 #include "tests/unit/collective_executor/worker_group.h"
 
 namespace gleaner::testing {
@@ -12,9 +13,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kWrongTime = absl::StatusCode::kFailedPrecondition;
 
 TEST(ExecutorPieces, SumsAndAverages) {
   WorkerGroup group({.workers = 3, .tensors = {{.elements = 7, .partitions = 2}}});

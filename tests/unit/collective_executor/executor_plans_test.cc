@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/status_codes.h"
 #include "tests/unit/collective_executor/worker_group.h"
 
 namespace gleaner::testing {
@@ -11,8 +12,6 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(ExecutorPlans, ScheduleDoesNotServeTheWorkers) {
   WorkerGroup group({.workers = 3});

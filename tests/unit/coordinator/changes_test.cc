@@ -13,7 +13,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Options patient(uint32_t workers, uint32_t summers) {
+Options small_partitions(uint32_t workers, uint32_t summers) {
   Options result = options(workers, summers);
   result.return_timeout = absl::Seconds(5);
   result.bits_per_second = 1e9;
@@ -58,7 +58,7 @@ class ChangesTest : public testing::Test {
       }
     }
   }
-  Fleet fleet{patient(3, 2)};
+  Fleet fleet{small_partitions(3, 2)};
 };
 
 TEST_F(ChangesTest, ASilentSummerIsLeftOutWithinASecond) {
@@ -171,7 +171,7 @@ TEST_F(ChangesTest, TimeLostToRecoveriesIsCounted) {
 }
 
 TEST(SummersBeforeTheBeginning, AnUnexpectedSummerIsToldToRetryLater) {
-  Fleet fleet(patient(1, 1));
+  Fleet fleet(small_partitions(1, 1));
   fleet.restart();
   fleet.add(5);
   fleet.members.back().identity.index = 4;
@@ -302,7 +302,7 @@ TEST_F(ChangesTest, AfterARestartOfTheCoordinatorMissingSummersAreLeftOut) {
 }
 
 TEST(NewSummer, APlanIsProposedAgainToASummerThatHadToCatchUp) {
-  Fleet fleet(patient(2, 0));
+  Fleet fleet(small_partitions(2, 0));
   fleet.start();
   fleet.add(2);
   fleet.connect(2);
@@ -332,7 +332,7 @@ TEST(NewSummer, APlanIsProposedAgainToASummerThatHadToCatchUp) {
 }
 
 TEST(BeforeTheFirstPlan, ALostSummerIsLeftOut) {
-  Fleet fleet(patient(2, 2));
+  Fleet fleet(small_partitions(2, 2));
   fleet.connect_all();
   for (uint32_t seat = 0; seat < 3; ++seat) {
     while (fleet.deliver_to(seat) || fleet.deliver_from(seat)) {
@@ -350,7 +350,7 @@ TEST(BeforeTheFirstPlan, ALostSummerIsLeftOut) {
 }
 
 TEST(BeforeTheFirstPlan, ARestartedSummerJoinsAfterThePlan) {
-  Fleet fleet(patient(2, 1));
+  Fleet fleet(small_partitions(2, 1));
   fleet.connect_all();
   fleet.cut(2);
   fleet.members[2].session.clear();
@@ -367,7 +367,7 @@ TEST(BeforeTheFirstPlan, ARestartedSummerJoinsAfterThePlan) {
 }
 
 TEST(BeforeTheFirstPlan, ASummerThatRefusesThePlanIsLeftOut) {
-  Fleet fleet(patient(2, 1));
+  Fleet fleet(small_partitions(2, 1));
   fleet.connect_all();
   fleet.core->on_refused(fleet.members[2].stream, 1, absl::ResourceExhaustedError("no memory"), fleet.now,
                          fleet.actions);
@@ -379,7 +379,7 @@ TEST(BeforeTheFirstPlan, ASummerThatRefusesThePlanIsLeftOut) {
 }
 
 TEST(BeforeTheFirstPlan, ASummerThatLeavesWhileThePlanIsProposedIsLeftOut) {
-  Fleet fleet(patient(2, 1));
+  Fleet fleet(small_partitions(2, 1));
   fleet.connect_all();
   for (uint32_t seat = 0; seat < 2; ++seat) {
     while (fleet.deliver_to(seat) || fleet.deliver_from(seat)) {
@@ -395,7 +395,7 @@ TEST(BeforeTheFirstPlan, ASummerThatLeavesWhileThePlanIsProposedIsLeftOut) {
 }
 
 TEST(BeforeTheFirstPlan, ASummerThatLeavesWhileMembersAreMissingIsLeftOut) {
-  Fleet fleet(patient(2, 1));
+  Fleet fleet(small_partitions(2, 1));
   fleet.connect(0);
   fleet.connect(2);
   fleet.cut(2);

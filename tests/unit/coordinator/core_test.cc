@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/successor.h"
+#include "tests/unit/coordinator/fleet.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -97,14 +98,6 @@ class Stage {
   Core core;
   Actions actions;
 };
-
-Options options(uint32_t workers, uint32_t summers, uint32_t local_ranks = 1) {
-  Options result;
-  result.workers = workers;
-  result.summers = summers;
-  result.local_ranks = local_ranks;
-  return result;
-}
 
 plan::Tensor tensor(const std::string& name, uint64_t elements = 1000, int32_t priority = 0, uint32_t since = 0) {
   return {name, elements, DataType::kFloat32, priority, since};

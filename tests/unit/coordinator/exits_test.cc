@@ -11,9 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr absl::Duration kExitTimeout = absl::Seconds(2);
-
-Options options(uint32_t workers, uint32_t local_ranks = 1) {
+Options launched(uint32_t workers, uint32_t local_ranks = 1) {
   Options options;
   options.workers = workers;
   options.local_ranks = local_ranks;
@@ -36,7 +34,7 @@ class Exits : public testing::Test {
 };
 
 TEST_F(Exits, ABrokenStreamIsExplainedByItsProcess) {
-  Fleet fleet(options(2));
+  Fleet fleet(launched(2));
   fleet.start();
   fleet.cut(1);
   fleet.settle();
@@ -50,14 +48,14 @@ TEST_F(Exits, ABrokenStreamIsExplainedByItsProcess) {
 }
 
 TEST_F(Exits, AnExitMayBeReportedBeforeTheStreamBreaks) {
-  Fleet fleet(options(2));
+  Fleet fleet(launched(2));
   fleet.start();
   exited(fleet, 1, {false, "exited with status 7"});
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("exited with status 7")));
 }
 
 TEST_F(Exits, WithoutAnExitStatusTheLossIsTheCause) {
-  Fleet fleet(options(2));
+  Fleet fleet(launched(2));
   fleet.start();
   fleet.cut(1);
   fleet.members[1].stream = 0;
@@ -68,7 +66,7 @@ TEST_F(Exits, WithoutAnExitStatusTheLossIsTheCause) {
 
 TEST_F(Exits, ARankThatLeftAndThenExitedInErrorIsTheCause) {
   for (const bool victim_ends_first : {false, true}) {
-    Fleet fleet(options(2));
+    Fleet fleet(launched(2));
     fleet.start();
     fleet.leave(1);
     fleet.settle();
@@ -83,7 +81,7 @@ TEST_F(Exits, ARankThatLeftAndThenExitedInErrorIsTheCause) {
 
 TEST_F(Exits, ARankThatLeftIsTheCauseEvenIfTheExitOfAnotherIsSeenFirst) {
   for (const bool is_stream_broken : {false, true}) {
-    Fleet fleet(options(2));
+    Fleet fleet(launched(2));
     fleet.start();
     fleet.leave(1);
     fleet.settle();
@@ -97,7 +95,7 @@ TEST_F(Exits, ARankThatLeftIsTheCauseEvenIfTheExitOfAnotherIsSeenFirst) {
 }
 
 TEST_F(Exits, ATickThatEndsTheJobDoesNothingElse) {
-  Options optional_plan = options(2);
+  Options optional_plan = launched(2);
   optional_plan.change_timeout = kExitTimeout;
   Fleet fleet(optional_plan);
   fleet.start();
@@ -113,7 +111,7 @@ TEST_F(Exits, ATickThatEndsTheJobDoesNothingElse) {
 }
 
 TEST_F(Exits, AnOptionalPlanThatOnlyALostRankHasNotAcknowledgedIsWithdrawnAndNoRankIsBlamed) {
-  Options optional_plan = options(2);
+  Options optional_plan = launched(2);
   optional_plan.launcher.exit_timeout = absl::Seconds(20);
   optional_plan.change_timeout = absl::Seconds(1);
   Fleet fleet(optional_plan);
@@ -132,7 +130,7 @@ TEST_F(Exits, AnOptionalPlanThatOnlyALostRankHasNotAcknowledgedIsWithdrawnAndNoR
 }
 
 TEST_F(Exits, ARankThatLeftAndExitedCleanlyIsNotTheCause) {
-  Fleet fleet(options(2));
+  Fleet fleet(launched(2));
   fleet.start();
   fleet.leave(1);
   fleet.settle();
@@ -144,7 +142,7 @@ TEST_F(Exits, ARankThatLeftAndExitedCleanlyIsNotTheCause) {
 }
 
 TEST_F(Exits, RanksThatEndBecauseOfALossAreNotTheCause) {
-  Fleet fleet(options(3));
+  Fleet fleet(launched(3));
   fleet.start();
   fleet.cut(1);
   fails(fleet, 2, "worker 1 is out of reach");
@@ -156,7 +154,7 @@ TEST_F(Exits, RanksThatEndBecauseOfALossAreNotTheCause) {
 }
 
 TEST_F(Exits, AnotherLocalRankMayBeTheCause) {
-  Fleet fleet(options(2, 2));
+  Fleet fleet(launched(2, 2));
   fleet.start();
   fleet.cut(2);  // worker 1's local rank 0, whose address stands for the worker
   exited(fleet, 3, {false, kKilled});
@@ -165,7 +163,7 @@ TEST_F(Exits, AnotherLocalRankMayBeTheCause) {
 }
 
 TEST_F(Exits, ExitingWithoutLeavingIsALoss) {
-  Fleet fleet(options(2));
+  Fleet fleet(launched(2));
   fleet.start();
   exited(fleet, 1, {true, "exited with status 0"});
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("without leaving the job")));
@@ -173,7 +171,7 @@ TEST_F(Exits, ExitingWithoutLeavingIsALoss) {
 
 TEST_F(Exits, AProcessThatEndsBeforeItJoinsFailsTheJob) {
   for (const bool before : {false, true}) {
-    Fleet fleet(options(2));
+    Fleet fleet(launched(2));
     if (before) exited(fleet, 1, {true, "exited with status 0"});
     EXPECT_EQ(fleet.outcome(), "none") << "possibly no process wants to join";
     fleet.connect(0);
@@ -182,14 +180,14 @@ TEST_F(Exits, AProcessThatEndsBeforeItJoinsFailsTheJob) {
     EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1 exited with status 0"), HasSubstr("before the job had")));
     EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
   }
-  Fleet fleet(options(2));
+  Fleet fleet(launched(2));
   exited(fleet, 1, {false, "exited with status 7"});
   EXPECT_THAT(fleet.outcome(), HasSubstr("worker 1 exited with status 7 before it had joined"));
 }
 
 TEST_F(Exits, TheJobBeginsWithoutASummerThatEnds) {
   for (const bool joined : {false, true}) {
-    Options with_summer = options(2);
+    Options with_summer = launched(2);
     with_summer.summers = 1;
     Fleet fleet(with_summer);
     if (joined) fleet.connect(2);
@@ -206,7 +204,7 @@ TEST_F(Exits, TheJobBeginsWithoutASummerThatEnds) {
 
 TEST_F(Exits, ALocalRankThatFinishesEarlyIsNamed) {
   for (const bool seen_first : {false, true}) {
-    Fleet fleet(options(1, 2));
+    Fleet fleet(launched(1, 2));
     fleet.start();
     fleet.leave(1);
     fleet.settle();
@@ -221,7 +219,7 @@ TEST_F(Exits, ALocalRankThatFinishesEarlyIsNamed) {
 }
 
 TEST_F(Exits, ExitsAfterASuccessfulJobHaveNoEffect) {
-  Fleet fleet(options(2));
+  Fleet fleet(launched(2));
   fleet.start();
   fleet.leave(0);
   fleet.settle();

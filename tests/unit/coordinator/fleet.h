@@ -22,6 +22,8 @@
 
 namespace gleaner::coordinator {
 
+inline constexpr absl::Duration kExitTimeout = absl::Seconds(2);  // of jobs whose launcher reports exits
+
 class Fleet {
  public:
   struct Member {

@@ -18,7 +18,6 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 constexpr absl::Duration kDeadline = absl::Seconds(10);
-constexpr absl::Duration kExitTimeout = absl::Seconds(2);
 
 TEST(FindSuspects, AreRanksThatWereSilentForLongerThanTheCulprit) {
   const Options options = job_of(4, 1);

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string>
 
+#include "tests/status_codes.h"
 #include "tests/unit/engine/engine_rig.h"
 
 namespace gleaner::testing {
@@ -54,9 +55,6 @@ TEST_P(EngineErrors, IsRefusedAndChangesNothing) {
   EXPECT_THAT(rig.values_sent(0), ElementsAre(2, 4));
 }
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kTooEarly = absl::StatusCode::kFailedPrecondition;
-
 INSTANTIATE_TEST_SUITE_P(
     , EngineErrors,
     ::testing::Values(
@@ -75,8 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"Owner", [](wire::Header& h, Buffer&) { h.partition = 1; }, kInvalid, "its owner is worker/0"},
         BadFrame{"Sender", [](wire::Header& h, Buffer&) { h.sender = 1; }, kInvalid, "from member 1"},
         BadFrame{"Job", [](wire::Header& h, Buffer&) { h.job = 8; }, kInvalid, "of job 8"},
-        BadFrame{"Epoch", [](wire::Header& h, Buffer&) { h.epoch = 2; }, kTooEarly, "epoch 2"},
-        BadFrame{"Step", [](wire::Header& h, Buffer&) { h.step = 1; }, kTooEarly, "step 0 is not summed"},
+        BadFrame{"Epoch", [](wire::Header& h, Buffer&) { h.epoch = 2; }, kWrongTime, "epoch 2"},
+        BadFrame{"Step", [](wire::Header& h, Buffer&) { h.step = 1; }, kWrongTime, "step 0 is not summed"},
         BadFrame{"FrameType", [](wire::Header& h, Buffer&) { h.type = wire::FrameType::kResult; }, kInvalid,
                  "expected PUSH, ACK, HAND or RELEASE"},
         BadFrame{"AckSize", [](wire::Header& h, Buffer&) { h.type = wire::FrameType::kAck; }, kInvalid,
@@ -91,7 +89,7 @@ TEST(EngineOutsiders, RefusesFramesOfOthers) {
 
 TEST(EngineOutsiders, RefusesFrameBeforePlan) {
   EngineRig rig({.tensors = {{.owners = {2}}}});
-  EXPECT_EQ(rig.push(0, {}, {1, 2}).code(), kTooEarly);
+  EXPECT_EQ(rig.push(0, {}, {1, 2}).code(), kWrongTime);
 }
 
 }  // namespace

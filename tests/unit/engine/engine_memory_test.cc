@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/block_size.h"
+#include "tests/unit/engine/blocks.h"
 #include "tests/unit/engine/engine_rig.h"
 
 namespace gleaner::testing {
@@ -11,8 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using wire::FrameType;
-
-constexpr uint64_t kBlock = block_size(8);
 
 // Two workers. A sum of 8 bytes needs three blocks of memory, a retained result one.
 const PlanSpec kTwoTensors{.tensors = {{.owners = {2}}, {.owners = {2}}}};

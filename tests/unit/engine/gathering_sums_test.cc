@@ -6,14 +6,12 @@
 
 #include <cstring>
 
-#include "common/base/block_size.h"
+#include "tests/unit/engine/blocks.h"
 
 namespace gleaner::testing {
 namespace {
 
 using ::testing::ElementsAre;
-
-constexpr uint64_t kBlock = block_size(8);
 
 class GatheringSums : public ::testing::Test {
  protected:

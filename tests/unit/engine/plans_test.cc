@@ -3,13 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/status_codes.h"
 #include "tests/unit/engine/plans.h"
 
 namespace gleaner::testing {
 namespace {
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kTooEarly = absl::StatusCode::kFailedPrecondition;
 
 // Member 2 of job 7. It owns partition 0 of tensor 0 since epoch 5; member 0 owns partition 1.
 class Plans : public ::testing::Test {
@@ -39,7 +37,7 @@ TEST_F(Plans, CommitBringsPlanIntoForce) {
   EXPECT_EQ(plans.in_force(), next);
   EXPECT_EQ(plans.prepared_epoch(), 0u);
   EXPECT_FALSE(plans.commits(6));
-  EXPECT_EQ(plans.check_successor(*next).code(), kTooEarly) << "the epoch does not increase";
+  EXPECT_EQ(plans.check_successor(*next).code(), kWrongTime) << "the epoch does not increase";
 }
 
 TEST_F(Plans, DiscardsOnlyThatEpoch) {
@@ -53,16 +51,16 @@ TEST_F(Plans, DiscardsOnlyThatEpoch) {
 
 TEST_F(Plans, AcceptsEpochsUpToPrepared) {
   EXPECT_TRUE(plans.check_frame(0, frame(3)).ok());
-  EXPECT_EQ(plans.check_frame(0, frame(6)).code(), kTooEarly);
+  EXPECT_EQ(plans.check_frame(0, frame(6)).code(), kWrongTime);
   plans.prepare(at(7));
-  EXPECT_EQ(plans.check_frame(0, frame(6)).code(), kTooEarly) << "no known plan has this epoch";
+  EXPECT_EQ(plans.check_frame(0, frame(6)).code(), kWrongTime) << "no known plan has this epoch";
   EXPECT_TRUE(plans.check_frame(0, frame(7)).ok());
   EXPECT_EQ(plans.check_frame(2, frame(5, 2)).code(), kInvalid) << "a summer";
   EXPECT_EQ(plans.check_frame(0, frame(5, 1)).code(), kInvalid) << "the frame claims to be from another worker";
   wire::Header other = frame(5);
   other.job = 8;
   EXPECT_EQ(plans.check_frame(0, other).code(), kInvalid);
-  EXPECT_EQ(engine::Plans({.job = 7, .self = 2}).check_frame(0, frame(5)).code(), kTooEarly) << "no plan";
+  EXPECT_EQ(engine::Plans({.job = 7, .self = 2}).check_frame(0, frame(5)).code(), kWrongTime) << "no plan";
 }
 
 TEST_F(Plans, FencesFramesForEarlierOwner) {

@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "common/base/block_size.h"
+#include "tests/unit/engine/blocks.h"
 
 namespace gleaner::testing {
 namespace {
-
-constexpr uint64_t kBlock = block_size(8);
 
 class RetainedResults : public ::testing::Test {
  protected:

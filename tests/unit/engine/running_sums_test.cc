@@ -17,12 +17,12 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using wire::FrameType;
 
-constexpr uint64_t kBlock = block_size(8 + 2 * 8);
+constexpr uint64_t kRunningSumBlock = block_size(8 + 2 * 8);
 
 // Member 2 owns the partition of tensor 0. Tensor 1 does not accumulate.
 class RunningSumsTest : public SumsRig<engine::RunningSums> {
  protected:
-  RunningSumsTest() : SumsRig(2 * kBlock) { sums.follow(plan(1, 2, 0)); }
+  RunningSumsTest() : SumsRig(2 * kRunningSumBlock) { sums.follow(plan(1, 2, 0)); }
 
   static std::shared_ptr<const plan::Plan> plan(uint32_t epoch, uint32_t owner, uint32_t moved) {
     return build_plan(
@@ -70,10 +70,10 @@ TEST_F(RunningSumsTest, ActionsTellContributionsAndSums) {
 
 TEST_F(RunningSumsTest, MovedPartitionLeavesNothing) {
   ASSERT_TRUE(push(0, 0).ok());
-  EXPECT_EQ(sums.counters().accumulated_bytes, kBlock);
+  EXPECT_EQ(sums.counters().accumulated_bytes, kRunningSumBlock);
   move_away_and_back();
   ASSERT_TRUE(push(0, 3).ok());
-  EXPECT_EQ(memory.reserved(), kBlock) << "the contribution waits";
+  EXPECT_EQ(memory.reserved(), kRunningSumBlock) << "the contribution waits";
   sums.follow(plan(4, 1, 4));
   actions.clear();
   EXPECT_EQ(sums.counters().accumulated_bytes, 0u);
@@ -97,7 +97,7 @@ TEST_F(RunningSumsTest, ReturningPartitionContinues) {
 }
 
 TEST_F(RunningSumsTest, DefersWaitingContributionWithoutMemory) {
-  memory.reserve(2 * kBlock);
+  memory.reserve(2 * kRunningSumBlock);
   move_away_and_back();
   ASSERT_TRUE(push(1, 2).ok());
   EXPECT_THAT(receivers(FrameType::kDefer), ElementsAre(1));

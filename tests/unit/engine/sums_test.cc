@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "common/base/block_size.h"
+#include "tests/unit/engine/blocks.h"
 #include "tests/unit/engine/sums_rig.h"
 
 namespace gleaner::testing {
@@ -16,8 +16,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using wire::FrameType;
-
-constexpr uint64_t kBlock = block_size(8);
 
 // Member 2 owns partition 0.
 class SumsTest : public SumsRig<engine::Sums> {

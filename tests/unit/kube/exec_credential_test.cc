@@ -4,17 +4,17 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "tests/unit/kube/exec_version.h"
 
 namespace gleaner::kube {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr char kV1[] = "client.authentication.k8s.io/v1";
-
 absl::StatusOr<ExecCredential> parse(const std::string& status) {
   return parse_exec_credential(
-      absl::StrCat(R"({"kind": "ExecCredential", "apiVersion": ")", kV1, R"(", "status": )", status, "}"), kV1);
+      absl::StrCat(R"({"kind": "ExecCredential", "apiVersion": ")", kExecVersion, R"(", "status": )", status, "}"),
+      kExecVersion);
 }
 
 TEST(ExecCredential, HasATokenOrACertificate) {
@@ -47,19 +47,21 @@ TEST(ExecCredential, WrongOutputsAreErrorsWithoutSecrets) {
     EXPECT_THAT(outcome.message(), testing::Not(HasSubstr("secret"))) << status;
   }
   for (const char* text : {"", "secret", "[]", "{", R"({"kind": "Secret"})"}) {
-    EXPECT_THAT(parse_exec_credential(text, kV1).status().message(), HasSubstr("expected an ExecCredential")) << text;
+    EXPECT_THAT(parse_exec_credential(text, kExecVersion).status().message(), HasSubstr("expected an ExecCredential"))
+        << text;
   }
   const absl::Status older =
-      parse_exec_credential(R"({"kind": "ExecCredential", "apiVersion": "other/v1", "status": {"token": "t"}})", kV1)
+      parse_exec_credential(R"({"kind": "ExecCredential", "apiVersion": "other/v1", "status": {"token": "t"}})",
+                            kExecVersion)
           .status();
   EXPECT_THAT(older.message(), HasSubstr("not 'other/v1'"));
 }
 
 TEST(ExecCredential, InfoNamesTheClusterOnlyIfTheCommandAsks) {
-  ExecCommand command{.api_version = kV1};
+  ExecCommand command{.api_version = kExecVersion};
   using nlohmann::json;
   EXPECT_EQ(json::parse(exec_info(command, true)),
-            (json{{"apiVersion", kV1}, {"kind", "ExecCredential"}, {"spec", {{"interactive", true}}}}));
+            (json{{"apiVersion", kExecVersion}, {"kind", "ExecCredential"}, {"spec", {{"interactive", true}}}}));
   command.cluster = {{"server", "https://lab"}};
   EXPECT_EQ(json::parse(exec_info(command, false))["spec"],
             (json{{"interactive", false}, {"cluster", {{"server", "https://lab"}}}}));

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/manual_clock.h"
+#include "tests/unit/kube/exec_version.h"
 
 namespace gleaner::kube {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr char kV1[] = "client.authentication.k8s.io/v1";
 
 class ExecSourceTest : public testing::Test {
  protected:
@@ -35,10 +34,10 @@ class ExecSourceTest : public testing::Test {
     const std::string stamp = absl::FormatTime(absl::RFC3339_sec, expiry, absl::UTCTimeZone());
     return shell(absl::StrCat("cd ", folder_, "\n[ ! -e broken ] || exit 3\necho run >>runs\n",
                               R"(printf '{"kind":"ExecCredential","apiVersion":"%s","status":{"token":"t%s",)",
-                              R"("expirationTimestamp":"%s"}}' )", kV1, " $(wc -l <runs) ", stamp));
+                              R"("expirationTimestamp":"%s"}}' )", kExecVersion, " $(wc -l <runs) ", stamp));
   }
   ExecCommand shell(const std::string& script) const {
-    return {.api_version = kV1, .arguments = {"sh", "-c", script}, .input = ExecInput::kNever};
+    return {.api_version = kExecVersion, .arguments = {"sh", "-c", script}, .input = ExecInput::kNever};
   }
   std::string contents(const std::string& name) const {
     std::ifstream file(absl::StrCat(folder_, "/", name));
@@ -107,7 +106,8 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
 }
 
 TEST_F(ExecSourceTest, MissingCommandsAreErrorsWithTheHint) {
-  ExecCommand missing{.api_version = kV1, .arguments = {"gleaner-no-such-command"}, .install_hint = "apt install it"};
+  ExecCommand missing{
+      .api_version = kExecVersion, .arguments = {"gleaner-no-such-command"}, .install_hint = "apt install it"};
   const absl::Status status = failure(missing);
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(status.message(),

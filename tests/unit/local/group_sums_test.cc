@@ -189,15 +189,15 @@ TEST(GroupSums, StepsOfManyTensorsInAnyOrder) {
 TEST(GroupSums, LargeTensorsDoNotBlockThePoll) {
   Ranks ranks(2);
   ASSERT_TRUE(ranks.connect());
-  constexpr size_t kElements = 16 << 20;
-  ranks.register_tensors({{kElements, DataType::kFloat32}});
-  std::vector<float> first(kElements);
-  std::vector<float> second(kElements);
-  for (size_t i = 0; i < kElements; ++i) {
+  constexpr size_t kManyElements = 16 << 20;
+  ranks.register_tensors({{kManyElements, DataType::kFloat32}});
+  std::vector<float> first(kManyElements);
+  std::vector<float> second(kManyElements);
+  for (size_t i = 0; i < kManyElements; ++i) {
     first[i] = static_cast<float>(i);
     second[i] = static_cast<float>(i % 1001);
   }
-  std::vector<float> output(kElements);
+  std::vector<float> output(kManyElements);
   const auto bytes = std::as_writable_bytes(std::span(second));
   ASSERT_TRUE(
       ranks[0]
@@ -210,7 +210,7 @@ TEST(GroupSums, LargeTensorsDoNotBlockThePoll) {
     return ranks.all([](const auto& rank) { return rank.done_count == 1; });
   }));
   EXPECT_GT(turns, 100);
-  for (size_t i = 0; i < kElements; ++i) {
+  for (size_t i = 0; i < kManyElements; ++i) {
     ASSERT_EQ(output[i], first[i] + static_cast<float>(i % 1001)) << i;
     ASSERT_EQ(second[i], output[i]) << i;
   }

@@ -29,8 +29,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kToken[] = "0123456789abcdef";
-
 // Runs `gleaner coordinator` for one worker in a separate process, which can be killed. A fork without exec is not
 // possible, since gRPC does not work in the child.
 class CoordinatorProcess {

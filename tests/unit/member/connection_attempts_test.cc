@@ -5,16 +5,16 @@
 namespace gleaner::member {
 namespace {
 
-constexpr absl::Duration kNow = absl::Seconds(100);
+constexpr absl::Duration kAttemptTime = absl::Seconds(100);
 
 class ConnectionAttemptsTest : public testing::Test {
  protected:
   // Returns the pause before the next attempt, in milliseconds.
   int64_t pause(bool has_begun, bool leaves) {
     attempts_.end();
-    attempts_.retry_later(has_begun, leaves, kNow);
+    attempts_.retry_later(has_begun, leaves, kAttemptTime);
     int64_t milliseconds = 0;
-    while (!attempts_.is_due(kNow + absl::Milliseconds(milliseconds))) ++milliseconds;
+    while (!attempts_.is_due(kAttemptTime + absl::Milliseconds(milliseconds))) ++milliseconds;
     return milliseconds;
   }
 
@@ -43,20 +43,20 @@ TEST_F(ConnectionAttemptsTest, PausesAreDrawnFromTheirUpperHalf) {
 }
 
 TEST_F(ConnectionAttemptsTest, AnAttemptTimesOutWithoutAMessage) {
-  attempts_.begin(kNow);
-  EXPECT_FALSE(attempts_.is_due(kNow + absl::Hours(1))) << "an attempt is in progress";
-  EXPECT_FALSE(attempts_.has_timed_out(absl::ZeroDuration(), kNow + absl::Seconds(20)));
-  EXPECT_TRUE(attempts_.has_timed_out(absl::ZeroDuration(), kNow + absl::Seconds(21)));
-  EXPECT_FALSE(attempts_.has_timed_out(kNow + absl::Seconds(2), kNow + absl::Seconds(21)));
+  attempts_.begin(kAttemptTime);
+  EXPECT_FALSE(attempts_.is_due(kAttemptTime + absl::Hours(1))) << "an attempt is in progress";
+  EXPECT_FALSE(attempts_.has_timed_out(absl::ZeroDuration(), kAttemptTime + absl::Seconds(20)));
+  EXPECT_TRUE(attempts_.has_timed_out(absl::ZeroDuration(), kAttemptTime + absl::Seconds(21)));
+  EXPECT_FALSE(attempts_.has_timed_out(kAttemptTime + absl::Seconds(2), kAttemptTime + absl::Seconds(21)));
   EXPECT_TRUE(attempts_.end());
   EXPECT_FALSE(attempts_.end()) << "the attempt has ended";
-  EXPECT_FALSE(attempts_.has_timed_out(absl::ZeroDuration(), kNow + absl::Seconds(21)));
+  EXPECT_FALSE(attempts_.has_timed_out(absl::ZeroDuration(), kAttemptTime + absl::Seconds(21)));
 }
 
 TEST_F(ConnectionAttemptsTest, RetryNowEndsThePause) {
   pause(true, false);
-  attempts_.retry_now(kNow);
-  EXPECT_TRUE(attempts_.is_due(kNow));
+  attempts_.retry_now(kAttemptTime);
+  EXPECT_TRUE(attempts_.is_due(kAttemptTime));
 }
 
 }  // namespace

@@ -10,14 +10,14 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr absl::Duration kStart = absl::Seconds(1000);
+constexpr absl::Duration kJoinTime = absl::Seconds(1000);
 
 class JoiningTest : public testing::Test {
  protected:
   explicit JoiningTest(bool is_summer = false)
       : joining_({is_summer, "10.0.0.1:7000", absl::Minutes(1), {}}, [] { return 1.0; }) {
-    joining_.begin(kStart);
-    joining_.connect(kStart);
+    joining_.begin(kJoinTime);
+    joining_.connect(kJoinTime);
   }
   static control::Welcome welcome(const std::string& session = "s") {
     control::Welcome welcome;
@@ -35,8 +35,8 @@ class JoiningTest : public testing::Test {
     return plan;
   }
   void join(const std::string& session = "s") {
-    ASSERT_TRUE(joining_.on_challenged(kStart));
-    ASSERT_EQ(joining_.on_welcome(welcome(session), false, kStart), Joining::Place::kNew);
+    ASSERT_TRUE(joining_.on_challenged(kJoinTime));
+    ASSERT_EQ(joining_.on_welcome(welcome(session), false, kJoinTime), Joining::Place::kNew);
   }
   static bool retries(const Joining::Reaction& reaction) { return std::holds_alternative<Joining::Retry>(reaction); }
   static bool gives_up(const Joining::Reaction& reaction) { return std::holds_alternative<Joining::GiveUp>(reaction); }
@@ -55,25 +55,25 @@ class SummerJoiningTest : public JoiningTest {
 
 TEST_F(JoiningTest, AnswersOneChallengePerConnection) {
   EXPECT_FALSE(joining_.has_sent_join());
-  EXPECT_TRUE(joining_.on_challenged(kStart));
+  EXPECT_TRUE(joining_.on_challenged(kJoinTime));
   EXPECT_TRUE(joining_.has_sent_join());
-  EXPECT_FALSE(joining_.on_challenged(kStart));
-  joining_.connect(kStart);
-  EXPECT_TRUE(joining_.on_challenged(kStart));
+  EXPECT_FALSE(joining_.on_challenged(kJoinTime));
+  joining_.connect(kJoinTime);
+  EXPECT_TRUE(joining_.on_challenged(kJoinTime));
 }
 
 TEST_F(JoiningTest, AttemptsFollowEachOtherAfterPauses) {
-  EXPECT_EQ(joining_.next_step(kStart), Joining::Step::kWait);
+  EXPECT_EQ(joining_.next_step(kJoinTime), Joining::Step::kWait);
   joining_.disconnect();
-  joining_.retry_later(false, false, kStart);
-  EXPECT_EQ(joining_.next_step(kStart + absl::Milliseconds(99)), Joining::Step::kWait);
-  EXPECT_EQ(joining_.next_step(kStart + absl::Milliseconds(100)), Joining::Step::kConnect);
+  joining_.retry_later(false, false, kJoinTime);
+  EXPECT_EQ(joining_.next_step(kJoinTime + absl::Milliseconds(99)), Joining::Step::kWait);
+  EXPECT_EQ(joining_.next_step(kJoinTime + absl::Milliseconds(100)), Joining::Step::kConnect);
 }
 
 TEST_F(JoiningTest, ASilentAttemptTimesOut) {
-  joining_.on_heard(kStart + absl::Seconds(1));
-  EXPECT_EQ(joining_.next_step(kStart + absl::Seconds(21)), Joining::Step::kWait);
-  EXPECT_EQ(joining_.next_step(kStart + absl::Seconds(22)), Joining::Step::kTimedOut);
+  joining_.on_heard(kJoinTime + absl::Seconds(1));
+  EXPECT_EQ(joining_.next_step(kJoinTime + absl::Seconds(21)), Joining::Step::kWait);
+  EXPECT_EQ(joining_.next_step(kJoinTime + absl::Seconds(22)), Joining::Step::kTimedOut);
   EXPECT_EQ(joining_.last_failure().message(), "no answer within 20s");
 }
 
@@ -98,23 +98,23 @@ TEST_F(JoiningTest, ARepeatedWelcomeGivesTheSamePlace) {
   join();
   control::Welcome again = welcome("another session");
   again.summers = 5;
-  EXPECT_EQ(joining_.on_welcome(again, false, kStart), Joining::Place::kUnchanged);
+  EXPECT_EQ(joining_.on_welcome(again, false, kJoinTime), Joining::Place::kUnchanged);
   again.member = 0;
-  EXPECT_EQ(joining_.on_welcome(again, false, kStart), Joining::Place::kNew);
+  EXPECT_EQ(joining_.on_welcome(again, false, kJoinTime), Joining::Place::kNew);
   EXPECT_EQ(joining_.welcome()->member, 0u);
 }
 
 TEST_F(JoiningTest, AnotherSessionOrNumberAfterTheStartMeansAnotherJob) {
   join();
-  EXPECT_EQ(joining_.on_welcome(welcome(), true, kStart), Joining::Place::kUnchanged);
-  EXPECT_EQ(joining_.on_welcome(welcome("another"), true, kStart), Joining::Place::kAnotherJob);
+  EXPECT_EQ(joining_.on_welcome(welcome(), true, kJoinTime), Joining::Place::kUnchanged);
+  EXPECT_EQ(joining_.on_welcome(welcome("another"), true, kJoinTime), Joining::Place::kAnotherJob);
   control::Welcome other = welcome();
   other.member = 0;
-  EXPECT_EQ(joining_.on_welcome(other, true, kStart), Joining::Place::kAnotherJob);
+  EXPECT_EQ(joining_.on_welcome(other, true, kJoinTime), Joining::Place::kAnotherJob);
 }
 
 TEST_F(JoiningTest, TransientErrorsAreRetried) {
-  joining_.on_challenged(kStart);
+  joining_.on_challenged(kJoinTime);
   for (const auto code : {absl::StatusCode::kOk, absl::StatusCode::kNotFound, absl::StatusCode::kUnavailable,
                           absl::StatusCode::kCancelled, absl::StatusCode::kResourceExhausted}) {
     EXPECT_TRUE(retries(joining_.on_attempt_failed(absl::Status(code, "not now"), false))) << code;
@@ -131,11 +131,11 @@ TEST_F(JoiningTest, ErrorsBeforeTheJoinAreRetried) {
 
 TEST_F(JoiningTest, ATakenSeatMayBeTheMembersOwn) {
   const absl::Status taken = absl::AlreadyExistsError("has joined already");
-  joining_.on_challenged(kStart);
+  joining_.on_challenged(kJoinTime);
   EXPECT_EQ(failure(joining_.on_attempt_failed(taken, false)), "has joined already");
-  joining_.retry_later(false, false, kStart);
-  joining_.connect(kStart);
-  joining_.on_challenged(kStart);
+  joining_.retry_later(false, false, kJoinTime);
+  joining_.connect(kJoinTime);
+  joining_.on_challenged(kJoinTime);
   EXPECT_TRUE(retries(joining_.on_attempt_failed(taken, false))) << "an earlier Join may have reached the coordinator";
 }
 
@@ -165,28 +165,28 @@ TEST_F(SummerJoiningTest, ASummerThatTheJobLeftOutFails) {
 }
 
 TEST_F(JoiningTest, AdmissionHasATimeout) {
-  const absl::Duration end = kStart + absl::Minutes(1);
+  const absl::Duration end = kJoinTime + absl::Minutes(1);
   EXPECT_EQ(joining_.check_admission(false, end), absl::OkStatus());
   EXPECT_EQ(joining_.check_admission(true, end + absl::Hours(1)), absl::OkStatus());
   EXPECT_THAT(joining_.check_admission(false, end + absl::Seconds(1)).message(),
               HasSubstr("can't reach the coordinator at 10.0.0.1:7000 within 1m: no answer"));
-  joining_.on_challenged(kStart);
+  joining_.on_challenged(kJoinTime);
   EXPECT_THAT(joining_.check_admission(false, end + absl::Seconds(1)).message(), HasSubstr("has not admitted"));
-  joining_.on_welcome(welcome(), false, kStart);
+  joining_.on_welcome(welcome(), false, kJoinTime);
   EXPECT_THAT(joining_.check_admission(false, end + absl::Seconds(1)).message(), HasSubstr("did not return"));
 }
 
 TEST_F(JoiningTest, TheStartHasALaterTimeout) {
-  EXPECT_EQ(joining_.check_start(kStart + absl::Seconds(63)), absl::OkStatus());
-  EXPECT_THAT(joining_.check_start(kStart + absl::Seconds(64)).message(), HasSubstr("did not begin within 1m3s"));
+  EXPECT_EQ(joining_.check_start(kJoinTime + absl::Seconds(63)), absl::OkStatus());
+  EXPECT_THAT(joining_.check_start(kJoinTime + absl::Seconds(64)).message(), HasSubstr("did not begin within 1m3s"));
 }
 
 TEST_F(JoiningTest, SilenceIsMeasuredWithoutPauses) {
   join();
-  EXPECT_EQ(joining_.check_silence(kStart + absl::Seconds(10)), absl::OkStatus());
-  EXPECT_EQ(joining_.check_silence(kStart + absl::Seconds(11)).message(), "it has sent no message for 10s");
+  EXPECT_EQ(joining_.check_silence(kJoinTime + absl::Seconds(10)), absl::OkStatus());
+  EXPECT_EQ(joining_.check_silence(kJoinTime + absl::Seconds(11)).message(), "it has sent no message for 10s");
   joining_.on_pause(absl::Seconds(5));
-  EXPECT_EQ(joining_.check_silence(kStart + absl::Seconds(11)), absl::OkStatus());
+  EXPECT_EQ(joining_.check_silence(kJoinTime + absl::Seconds(11)), absl::OkStatus());
 }
 
 }  // namespace

@@ -17,19 +17,19 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr absl::Duration kNow = absl::Seconds(5);
+constexpr absl::Duration kDispatchTime = absl::Seconds(5);
 
 class MessageDispatcherTest : public testing::Test {
  protected:
   MessageDispatcherTest() : system_({"test", LogLevel::kOff}) {
     options_.token = "0123456789abcdef";
-    membership_.begin(kNow);
+    membership_.begin(kDispatchTime);
     membership_.take();
   }
 
   // Delivers a message, and returns the last action that follows, if any. Writes down all events.
   std::optional<Action> deliver(const v1::CoordinatorMessage& message) {
-    dispatcher_.dispatch(message, kNow);
+    dispatcher_.dispatch(message, kDispatchTime);
     const std::vector<Action> actions = membership_.take();
     for (const Action& action : actions) {
       if (const auto* event = std::get_if<Event>(&action)) listener_.on_event(*event);

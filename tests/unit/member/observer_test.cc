@@ -16,8 +16,6 @@ using control::TraceOrder;
 using member::Observer;
 using testing::HasSubstr;
 
-constexpr char kToken[] = "0123456789abcdef";
-
 trace::Recording recording_with(uint64_t step) { return {{{1000, step, 0, 0, 0, 0, trace::Kind::kRequested}}, 0}; }
 
 class ObserverTest : public testing::Test {

@@ -12,7 +12,7 @@ using control::Report;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr absl::Duration kStart = absl::Seconds(100);
+constexpr absl::Duration kSendTime = absl::Seconds(100);
 constexpr absl::Duration kHeartbeat = absl::Seconds(1);
 
 TEST(Outbox, HeldBackMessagesComeOutOnceInOrder) {
@@ -29,17 +29,17 @@ TEST(Outbox, HeldBackMessagesComeOutOnceInOrder) {
 
 TEST(Outbox, AHeartbeatIsDueAfterSilence) {
   Outbox outbox(kHeartbeat);
-  outbox.on_sent(kStart);
-  EXPECT_EQ(outbox.take_due(kStart + absl::Milliseconds(999)), std::nullopt);
-  EXPECT_EQ(outbox.take_due(kStart + kHeartbeat), MemberMessage(Heartbeat{}));
+  outbox.on_sent(kSendTime);
+  EXPECT_EQ(outbox.take_due(kSendTime + absl::Milliseconds(999)), std::nullopt);
+  EXPECT_EQ(outbox.take_due(kSendTime + kHeartbeat), MemberMessage(Heartbeat{}));
 }
 
 TEST(Outbox, TheLastReportReplacesAHeartbeatOnce) {
   Outbox outbox(kHeartbeat);
   outbox.report(Report{1});
   outbox.report(Report{2});
-  EXPECT_EQ(outbox.take_due(kStart), MemberMessage(Report{2}));
-  EXPECT_EQ(outbox.take_due(kStart), MemberMessage(Heartbeat{}));
+  EXPECT_EQ(outbox.take_due(kSendTime), MemberMessage(Report{2}));
+  EXPECT_EQ(outbox.take_due(kSendTime), MemberMessage(Heartbeat{}));
   EXPECT_EQ(outbox.take_report(), std::nullopt);
 }
 

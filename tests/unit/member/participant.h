@@ -15,6 +15,7 @@
 
 namespace gleaner {
 
+inline constexpr char kToken[] = "0123456789abcdef";  // of the job
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
 
 class Participant : private member::Listener {

@@ -16,8 +16,6 @@
 
 namespace gleaner {
 
-inline constexpr char kToken[] = "0123456789abcdef";
-
 inline plan::Tensor tensor(const std::string& name) { return {name, 1000, DataType::kFloat32, 0}; }
 
 class RestartTest : public testing::Test {

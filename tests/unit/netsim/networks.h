@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,13 @@ struct Net {
   const topology::Topology topology;
   const topology::Paths paths;
 };
+
+// Returns the map that places member or rank i on host i.
+inline std::vector<uint32_t> identity(size_t count) {
+  std::vector<uint32_t> map(count);
+  std::iota(map.begin(), map.end(), 0);
+  return map;
+}
 
 inline topology::LinkSpeed gbit(double host, double uplink = 0, double latency = 0) {
   return {.bits_per_second = host * 1e9, .uplink_bits_per_second = uplink * 1e9, .latency_seconds = latency};

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
 #include "networks.h"
@@ -32,12 +30,6 @@ plan::Plan plan_of(const plan::Fleet& fleet, uint64_t bytes, uint64_t partition_
       plan::make_plan(fleet, {{.name = "gradient", .elements = bytes / 4}}, {.partition_bytes = partition_bytes});
   EXPECT_TRUE(made.ok()) << made.status();
   return *made;
-}
-
-std::vector<uint32_t> identity(size_t members) {
-  std::vector<uint32_t> map(members);
-  std::iota(map.begin(), map.end(), 0);
-  return map;
 }
 
 struct Case {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <random>
 
 #include "common/collective/algorithms.h"
@@ -25,12 +24,6 @@ using collective::OpKind;
 using ::testing::HasSubstr;
 
 constexpr double kBytes = 64 << 20;
-
-std::vector<uint32_t> identity(uint32_t ranks) {
-  std::vector<uint32_t> map(ranks);
-  std::iota(map.begin(), map.end(), 0);
-  return map;
-}
 
 RunResult run(const collective::Schedule& schedule, const Net& net, std::vector<uint32_t> host_of = {},
               const Conditions& conditions = {}, double bytes = kBytes) {

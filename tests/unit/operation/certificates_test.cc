@@ -13,10 +13,10 @@
 namespace gleaner::operation {
 namespace {
 
-const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+const absl::Time kIssueTime = absl::FromUnixSeconds(1'800'000'000);
 const std::vector<std::string> kHosts = {"gleaner-coordinator.gleaner-system.svc", "gleaner-coordinator"};
 
-Identity fresh(absl::Time now = kNow) {
+Identity fresh(absl::Time now = kIssueTime) {
   Identity identity;
   const auto changed = renew(identity, kHosts, now);
   EXPECT_TRUE(changed.ok()) << changed.status();
@@ -57,15 +57,15 @@ bool verifies(const Identity& identity, const std::string& host, absl::Time at) 
 
 TEST(Certificates, AreMadeAndVerify) {
   const Identity identity = fresh();
-  for (const std::string& host : kHosts) EXPECT_TRUE(verifies(identity, host, kNow)) << host;
-  EXPECT_FALSE(verifies(identity, "somebody.else.svc", kNow));
+  for (const std::string& host : kHosts) EXPECT_TRUE(verifies(identity, host, kIssueTime)) << host;
+  EXPECT_FALSE(verifies(identity, "somebody.else.svc", kIssueTime));
   EXPECT_EQ(identity.data_key.size(), 32U);
 }
 
 TEST(Certificates, AreKeptWhileTheyAreGood) {
   Identity identity = fresh();
   const Identity before = identity;
-  const auto changed = renew(identity, kHosts, kNow + kServerLife / 2);
+  const auto changed = renew(identity, kHosts, kIssueTime + kServerLife / 2);
   ASSERT_TRUE(changed.ok());
   EXPECT_FALSE(*changed);
   EXPECT_EQ(identity.server.certificate, before.server.certificate);
@@ -74,7 +74,7 @@ TEST(Certificates, AreKeptWhileTheyAreGood) {
 TEST(Certificates, TheServersCertificateIsRenewedInTheLastThirdOfItsTime) {
   Identity identity = fresh();
   const Identity before = identity;
-  const absl::Time later = kNow + kServerLife * 0.7;
+  const absl::Time later = kIssueTime + kServerLife * 0.7;
   ASSERT_TRUE(*renew(identity, kHosts, later));
   EXPECT_NE(identity.server.certificate, before.server.certificate);
   EXPECT_EQ(identity.ca.certificate, before.ca.certificate) << "members need no new CA";
@@ -85,7 +85,7 @@ TEST(Certificates, TheServersCertificateIsRenewedInTheLastThirdOfItsTime) {
 TEST(Certificates, AnEarlierCaStaysTrusted) {
   Identity identity = fresh();
   const Identity before = identity;
-  const absl::Time later = kNow + kCaLife * 0.7;
+  const absl::Time later = kIssueTime + kCaLife * 0.7;
   ASSERT_TRUE(*renew(identity, kHosts, later));
   EXPECT_NE(identity.ca.certificate, before.ca.certificate);
   EXPECT_EQ(identity.earlier_ca, before.ca.certificate);
@@ -101,27 +101,27 @@ TEST(Certificates, BrokenCertificatesAreReplaced) {
                                         [](Identity& identity) { identity.data_key = "short"; }}) {
     Identity identity = fresh();
     spoil(identity);
-    ASSERT_TRUE(*renew(identity, kHosts, kNow));
-    EXPECT_TRUE(verifies(identity, kHosts[0], kNow));
-    EXPECT_FALSE(*renew(identity, kHosts, kNow));
+    ASSERT_TRUE(*renew(identity, kHosts, kIssueTime));
+    EXPECT_TRUE(verifies(identity, kHosts[0], kIssueTime));
+    EXPECT_FALSE(*renew(identity, kHosts, kIssueTime));
   }
 }
 
 TEST(Certificates, AnotherNameNeedsAnotherCertificate) {
   Identity identity = fresh();
-  ASSERT_TRUE(*renew(identity, {"other.svc"}, kNow));
-  EXPECT_TRUE(verifies(identity, "other.svc", kNow));
+  ASSERT_TRUE(*renew(identity, {"other.svc"}, kIssueTime));
+  EXPECT_TRUE(verifies(identity, "other.svc", kIssueTime));
 }
 
 TEST(Certificates, CertificatesFromTheFutureAreReplaced) {
-  Identity identity = fresh(kNow + absl::Hours(24 * 365));
-  ASSERT_TRUE(*renew(identity, kHosts, kNow)) << "not valid yet";
-  EXPECT_TRUE(verifies(identity, kHosts[0], kNow));
+  Identity identity = fresh(kIssueTime + absl::Hours(24 * 365));
+  ASSERT_TRUE(*renew(identity, kHosts, kIssueTime)) << "not valid yet";
+  EXPECT_TRUE(verifies(identity, kHosts[0], kIssueTime));
 }
 
 TEST(Certificates, HaveAnExpiryTime) {
   const Identity identity = fresh();
-  EXPECT_EQ(*expiry(identity.server.certificate), kNow + kServerLife);
+  EXPECT_EQ(*expiry(identity.server.certificate), kIssueTime + kServerLife);
   EXPECT_FALSE(expiry("nothing").ok());
 }
 

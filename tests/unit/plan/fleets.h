@@ -9,6 +9,8 @@
 
 namespace gleaner::plan {
 
+inline constexpr double kGbit = 1e9;  // bits
+
 inline Fleet even_fleet(uint32_t n, uint32_t k, double bits_per_second) {
   return {std::vector<double>(n, bits_per_second), std::vector<double>(k, bits_per_second)};
 }

@@ -11,8 +11,6 @@
 namespace gleaner::plan {
 namespace {
 
-constexpr double kGbit = 1e9;
-
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 // Returns the step time of these shares, computed without the model's code: worker i sends the pushes of what others

@@ -15,8 +15,6 @@
 namespace gleaner::plan {
 namespace {
 
-constexpr double kGbit = 1e9;
-
 std::vector<Tensor> model(const std::string& name) {
   std::ifstream file(source_dir() + "/examples/models/" + name + ".json");
   std::vector<Tensor> tensors;

@@ -17,8 +17,6 @@ namespace gleaner::ranks {
 namespace {
 
 using collective::Schedule;
-constexpr uint64_t kBytes = 100'000'000;
-
 RankMap random_map(Random& random, uint32_t ranks, uint32_t hosts) {
   RankMap map = identity(hosts);
   random.shuffle(map);

@@ -200,7 +200,6 @@ TEST(Grouping, EmbeddingRemovesNoiseInThePublishedOrder) {
 // Luo §6.2.4: two-level aggregation with groups from probes is 1.3 (Azure) and 3.9 times (EC2) as fast as with balanced
 // random groups.
 TEST(Grouping, TwoLevelsAreFasterThanWithRandomGroups) {
-  constexpr uint64_t kBytes = 100'000'000;
   const collective::Schedule schedule = collective::two_level(64, collective::even_groups(64, 8));
   double least = 1e9, most = 0;
   for (uint64_t seed = 1; seed <= 5; ++seed) {

@@ -14,6 +14,8 @@
 
 namespace gleaner::ranks {
 
+inline constexpr uint64_t kBytes = 100'000'000;  // of a tensor whose sum is timed
+
 struct Network {
   explicit Network(absl::StatusOr<topology::Topology> made)
       : topology(std::make_unique<topology::Topology>(std::move(made).value())), paths(*topology) {}

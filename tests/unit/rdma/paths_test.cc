@@ -1,28 +1,18 @@
 #include "common/transport/rdma/paths.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 
 #include <string>
 #include <tuple>
+
+#include "tests/unit/rdma/addresses.h"
 
 namespace gleaner::transport::rdma {
 namespace {
 
 using ::testing::ElementsAre;
 using Made = std::tuple<size_t, size_t, uint64_t>;
-
-sockaddr_storage address(const std::string& text) {
-  sockaddr_storage storage{};
-  if (inet_pton(AF_INET, text.c_str(), &reinterpret_cast<sockaddr_in&>(storage).sin_addr) == 1) {
-    storage.ss_family = AF_INET;
-  } else if (inet_pton(AF_INET6, text.c_str(), &reinterpret_cast<sockaddr_in6&>(storage).sin6_addr) == 1) {
-    storage.ss_family = AF_INET6;
-  }
-  return storage;
-}
 
 PathEnd end(const std::string& text, uint64_t rate = 100, int bits = 24) {
   return {.address = address(text), .network_bits = bits, .is_ethernet = true, .bits_per_second = rate};

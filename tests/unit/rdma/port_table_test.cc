@@ -1,12 +1,12 @@
 #include "common/transport/rdma/port_table.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 
 #include <set>
 #include <string>
+
+#include "tests/unit/rdma/addresses.h"
 
 namespace gleaner::transport::rdma {
 namespace {
@@ -15,13 +15,6 @@ using ::testing::ElementsAre;
 
 constexpr absl::Duration kNow = absl::Seconds(100);
 const std::string kPeer = "10.0.0.9:7000";
-
-sockaddr_storage address(const std::string& text) {
-  sockaddr_storage storage{};
-  storage.ss_family = AF_INET;
-  inet_pton(AF_INET, text.c_str(), &reinterpret_cast<sockaddr_in&>(storage).sin_addr);
-  return storage;
-}
 
 Port port(const std::string& device, const std::string& ip, uint64_t bits_per_second = 100) {
   Port made;

@@ -44,7 +44,7 @@ TEST(FrameQueue, KeepsTheOrder) {
   EXPECT_EQ(popped, pushed);
 }
 
-std::vector<uint16_t> numbers_in(ConstBytes packet) {
+std::vector<uint16_t> item_numbers(ConstBytes packet) {
   PacketReader reader = PacketReader::open(packet).value();
   std::vector<uint16_t> numbers;
   while (!reader.done()) numbers.push_back(reader.next()->number);
@@ -59,13 +59,13 @@ TEST(ItemQueue, FillsPacketsInOrder) {
   std::vector<std::byte> slot(sizeof(PacketHeader) + 2 * item_size(sizeof(GrantItem)));
   PacketWriter first(slot);
   queue.move_to(first);
-  EXPECT_THAT(numbers_in(ConstBytes(slot).first(first.finish(0))), ElementsAre(1, 2));
+  EXPECT_THAT(item_numbers(ConstBytes(slot).first(first.finish(0))), ElementsAre(1, 2));
   EXPECT_FALSE(queue.empty());
   PacketWriter second(slot);
   queue.move_to(second);
   EXPECT_TRUE(queue.empty());
   const size_t size = second.finish(0);
-  EXPECT_THAT(numbers_in(ConstBytes(slot).first(size)), ElementsAre(3, 4));
+  EXPECT_THAT(item_numbers(ConstBytes(slot).first(size)), ElementsAre(3, 4));
   PacketReader reader = PacketReader::open(ConstBytes(slot).first(size)).value();
   EXPECT_EQ(read_as<GrantItem>(reader.next()->body).offset, 3u);
 }

@@ -21,7 +21,7 @@ api::TrainingJob digits() {
   return job;
 }
 
-StatusUpdate update_of(const api::TrainingJob& job) { return {job, absl::UnixEpoch()}; }
+StatusUpdate update_at_epoch(const api::TrainingJob& job) { return {job, absl::UnixEpoch()}; }
 
 Draft busy() {
   Draft draft;
@@ -60,7 +60,7 @@ bool all_others_need(const Decision& decision, size_t place) {
 
 TEST(Steps, NewAttemptIsWrittenFirst) {
   const api::TrainingJob job = digits();
-  StatusUpdate update = update_of(job);
+  StatusUpdate update = update_at_epoch(job);
   update.status.attempt = 1;
   Draft draft = busy();
   draft.confirm_missing = {"digits-worker-1"};
@@ -74,7 +74,7 @@ TEST(Steps, NewAttemptIsWrittenFirst) {
 
 TEST(Steps, SuspensionIsWrittenBeforePodsAreRemoved) {
   const api::TrainingJob job = digits();
-  StatusUpdate update = update_of(job);
+  StatusUpdate update = update_at_epoch(job);
   update.set_condition("Suspended", true, "Suspended", "");
   Draft draft;
   draft.remove = {{"digits-worker-0", "uid"}};
@@ -85,7 +85,7 @@ TEST(Steps, SuspensionIsWrittenBeforePodsAreRemoved) {
 
 TEST(Steps, SuccessOfWorkerIsWrittenFirst) {
   const api::TrainingJob job = digits();
-  StatusUpdate update = update_of(job);
+  StatusUpdate update = update_at_epoch(job);
   update.status.succeeded_indexes = {1};
   Draft draft;
   draft.session.emplace().job = "team/digits/0";
@@ -99,12 +99,12 @@ TEST(Steps, BootstrapIsEnsuredOnce) {
   const api::TrainingJob job = digits();
   Draft draft = busy();
   draft.create_summers.pods = {json::object()};
-  EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_of(job))), 1U);
-  EXPECT_EQ(count<EnsureBootstrap>(finish(job, {}, update_of(job))), 0U);
+  EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_at_epoch(job))), 1U);
+  EXPECT_EQ(count<EnsureBootstrap>(finish(job, {}, update_at_epoch(job))), 0U);
   draft.create.clear();
-  EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_of(job))), 1U);
+  EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_at_epoch(job))), 1U);
   draft.create_summers.pods.clear();
-  EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_of(job))), 1U);
+  EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_at_epoch(job))), 1U);
 }
 
 TEST(Steps, StandInFixedOrder) {
@@ -114,7 +114,7 @@ TEST(Steps, StandInFixedOrder) {
   draft.plan.emplace();
   draft.end_session = "a new attempt begins";
   draft.remove_job = true;
-  StatusUpdate update = update_of(job);
+  StatusUpdate update = update_at_epoch(job);
   update.add_event(false, "Running", "all 2 workers run");
   const Decision decision = finish(job, draft, update);
   EXPECT_THAT(kinds(decision),
@@ -126,12 +126,12 @@ TEST(Steps, StandInFixedOrder) {
 TEST(Steps, OneWorkerNeedsNoService) {
   api::TrainingJob job = digits();
   job.workers.replicas = 1;
-  EXPECT_EQ(count<CreateService>(finish(job, busy(), update_of(job))), 0U);
+  EXPECT_EQ(count<CreateService>(finish(job, busy(), update_at_epoch(job))), 0U);
 }
 
 TEST(Steps, PhaseFollowsFromConditions) {
   const api::TrainingJob job = digits();
-  StatusUpdate update = update_of(job);
+  StatusUpdate update = update_at_epoch(job);
   update.set_condition("Running", true, "WorkersRunning", "");
   update.requeue_after(absl::Seconds(7));
   const Decision decision = finish(job, {}, update);

@@ -25,7 +25,7 @@ coordinator::MemberState seat(coordinator::Role role, uint32_t index, double bit
 }
 
 // Returns a job of four workers and two summers whose first plan is in force.
-World running() {
+World running_by_plan() {
   World world(4);
   for (const char* node : {"w0", "w1", "w2", "w3", "s0", "s1", "s2"}) world.nodes[node] = {true, true, 1e9};
   world.job.communication.summers.max = 3;
@@ -73,7 +73,7 @@ ScalingRequest removal(const World& world, uint32_t index) {
 }
 
 TEST(Elastic, StallIsConditionAndRareEvent) {
-  World world = running();
+  World world = running_by_plan();
   const auto stalls = [&world] {
     return std::count_if(world.events.begin(), world.events.end(),
                          [](const EventNote& note) { return note.reason == "Stalled" && note.warning; });
@@ -103,7 +103,7 @@ TEST(Elastic, StallIsConditionAndRareEvent) {
 }
 
 TEST(Elastic, SlowSummerIsReported) {
-  World world = running();
+  World world = running_by_plan();
   world.settle();
   EXPECT_EQ(world.condition("SummerSlow"), nullptr);
   auto& members = world.session->members;
@@ -127,7 +127,7 @@ TEST(Elastic, SlowSummerIsReported) {
 }
 
 TEST(Elastic, AddedSummerHasNewNumber) {
-  World world = running();
+  World world = running_by_plan();
   ASSERT_EQ(world.job.status.next_summer, 2U);
   world.scaling = addition(world, "s2");
   const Actions decision = world.look();
@@ -142,7 +142,7 @@ TEST(Elastic, AddedSummerHasNewNumber) {
 }
 
 TEST(Elastic, RefusedSummersPauseAndAreShown) {
-  World world = running();
+  World world = running_by_plan();
   world.summers_refused = {"QuotaExceeded", "exceeded quota: team", absl::Seconds(40)};
   world.scaling = addition(world, "s2");
   const Actions waiting = world.look();
@@ -161,7 +161,7 @@ TEST(Elastic, RefusedSummersPauseAndAreShown) {
 }
 
 TEST(Elastic, RefusedSummersThatNobodyWantsAreForgotten) {
-  World world = running();
+  World world = running_by_plan();
   world.summers_refused = {"QuotaExceeded", "exceeded quota: team", absl::ZeroDuration()};
   world.scaling = addition(world, "s2");
   world.scaling->verdict.add.reset();
@@ -173,7 +173,7 @@ TEST(Elastic, RefusedSummersThatNobodyWantsAreForgotten) {
 }
 
 TEST(Elastic, OutdatedRequestIsIgnored) {
-  World world = running();
+  World world = running_by_plan();
   world.scaling = addition(world, "s2");
   world.scaling->attempt = 1;
   EXPECT_THAT(world.look().create_summers, IsEmpty());
@@ -183,7 +183,7 @@ TEST(Elastic, OutdatedRequestIsIgnored) {
 }
 
 TEST(Elastic, NumbersOfPodsAreNotReused) {
-  World world = running();
+  World world = running_by_plan();
   world.job.status.next_summer = 0;  // an older operator did not store it
   world.scaling = addition(world, "s2");
   world.look();
@@ -192,7 +192,7 @@ TEST(Elastic, NumbersOfPodsAreNotReused) {
 }
 
 TEST(Elastic, ReplacementHasNewNumber) {
-  World world = running();
+  World world = running_by_plan();
   world.erase("digits-summer-1");
   Actions decision = world.look();
   ASSERT_THAT(decision.tell.ended, SizeIs(1));
@@ -210,7 +210,7 @@ TEST(Elastic, ReplacementHasNewNumber) {
 }
 
 TEST(Elastic, FailedSummerIsRemoved) {
-  World world = running();
+  World world = running_by_plan();
   world.exit("digits-summer-0", 137, "OOMKilled");
   const Actions decision = world.look();
   ASSERT_THAT(decision.tell.ended, SizeIs(1));
@@ -222,7 +222,7 @@ TEST(Elastic, FailedSummerIsRemoved) {
 }
 
 TEST(Elastic, LeavingSummerIsReported) {
-  World world = running();
+  World world = running_by_plan();
   world.exit("digits-summer-0", 0);
   const Actions decision = world.look();
   ASSERT_THAT(decision.tell.ended, SizeIs(1));
@@ -233,7 +233,7 @@ TEST(Elastic, LeavingSummerIsReported) {
 }
 
 TEST(Elastic, DeletedSummerLeavesByItself) {
-  World world = running();
+  World world = running_by_plan();
   world.pod("digits-summer-0").deletion = world.now + absl::Seconds(5);
   const Actions decision = world.look();
   EXPECT_THAT(decision.tell.ended, IsEmpty());
@@ -241,7 +241,7 @@ TEST(Elastic, DeletedSummerLeavesByItself) {
 }
 
 TEST(Elastic, SummerIsReleasedBeforeDeletion) {
-  World world = running();
+  World world = running_by_plan();
   world.scaling = removal(world, 1);
   const Actions decision = world.look();
   EXPECT_THAT(world.released, ElementsAre(1U));
@@ -257,7 +257,7 @@ TEST(Elastic, SummerIsReleasedBeforeDeletion) {
 }
 
 TEST(Elastic, OverdueSummerIsDeleted) {
-  World world = running();
+  World world = running_by_plan();
   world.scaling = removal(world, 1);
   world.scaling->overdue = {1};
   EXPECT_THAT(world.look().remove, SizeIs(1));
@@ -265,7 +265,7 @@ TEST(Elastic, OverdueSummerIsDeleted) {
 }
 
 TEST(Elastic, UnjoinedSummerIsDeletedAtOnce) {
-  World world = running();
+  World world = running_by_plan();
   world.scaling = addition(world, "s2");
   world.look();
   world.scaling = removal(world, 2);
@@ -276,7 +276,7 @@ TEST(Elastic, UnjoinedSummerIsDeletedAtOnce) {
 }
 
 TEST(Elastic, CoordinatorLearnsLargeBandwidthChanges) {
-  World world = running();
+  World world = running_by_plan();
   EXPECT_THAT(world.look().tell.bandwidths, IsEmpty());
   world.nodes["s0"].bits_per_second = 8.5e8;
   world.nodes["w1"].bits_per_second = 5e8;
@@ -292,7 +292,7 @@ TEST(Elastic, CoordinatorLearnsLargeBandwidthChanges) {
 }
 
 TEST(Elastic, PlanNamesPresentMembers) {
-  World world = running();
+  World world = running_by_plan();
   world.scaling = addition(world, "s2");
   world.look();
   world.run("digits-summer-2", "s2");
@@ -307,7 +307,7 @@ TEST(Elastic, PlanNamesPresentMembers) {
 }
 
 TEST(Elastic, NewOperatorKeepsSummers) {
-  World world = running();
+  World world = running_by_plan();
   world.scaling = addition(world, "s2");
   world.look();
   world.run("digits-summer-2", "s2");
@@ -332,7 +332,7 @@ TEST(Elastic, NewOperatorKeepsSummers) {
 }
 
 TEST(Elastic, NewAttemptNumbersFromZero) {
-  World world = running();
+  World world = running_by_plan();
   world.exit("digits-worker-0", 137);
   world.now += absl::Seconds(10);
   world.look();

@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-World running(uint32_t workers = 2) {
+World running_with_required_summer(uint32_t workers = 2) {
   World world(workers);
   // Two workers gain nothing from a summer, so they get one only if it is required.
   world.job.communication.summers.min = world.job.communication.summers.max = 1;
@@ -26,7 +26,7 @@ World running(uint32_t workers = 2) {
 }
 
 TEST(End, SucceedsWithAllWorkers) {
-  World world = running();
+  World world = running_with_required_summer();
   world.exit("digits-worker-0", 0);
   world.settle();
   EXPECT_EQ(world.phase(), "Running");
@@ -44,7 +44,7 @@ TEST(End, SucceedsWithAllWorkers) {
 TEST(End, PolicyChoosesRemovedPods) {
   for (const auto& [policy, left] : std::vector<std::pair<api::CleanPodPolicy, size_t>>{
            {api::CleanPodPolicy::kNone, 2}, {api::CleanPodPolicy::kRunning, 1}, {api::CleanPodPolicy::kAll, 0}}) {
-    World world = running();
+    World world = running_with_required_summer();
     world.job.run_policy.clean_pod_policy = policy;
     world.exit("digits-worker-0", 3);
     world.now += absl::Minutes(1);
@@ -60,7 +60,7 @@ TEST(End, PolicyChoosesRemovedPods) {
 }
 
 TEST(End, JobIsRemovedAfterTtl) {
-  World world = running();
+  World world = running_with_required_summer();
   world.job.run_policy.ttl_after_finished = absl::Seconds(100);
   world.exit("digits-worker-0", 0);
   world.exit("digits-worker-1", 0);
@@ -73,7 +73,7 @@ TEST(End, JobIsRemovedAfterTtl) {
 }
 
 TEST(End, FailsAtItsDeadline) {
-  World world = running();
+  World world = running_with_required_summer();
   world.job.run_policy.active_deadline = absl::Seconds(50);
   EXPECT_LE(*world.look().requeue_after, absl::Seconds(50));
   world.now += absl::Seconds(51);
@@ -85,7 +85,7 @@ TEST(End, FailsAtItsDeadline) {
 
 TEST(End, SuccessComesBeforeClockAndSuspension) {
   const auto succeeded = [] {
-    World world = running();
+    World world = running_with_required_summer();
     world.now += absl::Minutes(1);  // no operator runs, and both workers end
     world.exit("digits-worker-0", 0);
     world.exit("digits-worker-1", 0);
@@ -108,7 +108,7 @@ TEST(End, SuccessComesBeforeClockAndSuspension) {
 }
 
 TEST(End, SuspendedWorkersDoNotSucceed) {
-  World world = running();
+  World world = running_with_required_summer();
   world.job.run_policy.suspend = true;
   world.settle();
   // Programs may end with 0 when they are told to end.
@@ -119,7 +119,7 @@ TEST(End, SuspendedWorkersDoNotSucceed) {
 }
 
 TEST(End, DeletedJobEndsOnlyItsSession) {
-  World world = running();
+  World world = running_with_required_summer();
   world.job.meta.deletion_time = world.now;
   const Actions decision = world.look();
   EXPECT_TRUE(decision.end_session.has_value());
@@ -128,7 +128,7 @@ TEST(End, DeletedJobEndsOnlyItsSession) {
 }
 
 TEST(Suspend, ResumesAsNewAttempt) {
-  World world = running();
+  World world = running_with_required_summer();
   world.job.run_policy.suspend = true;
   world.settle();
   EXPECT_EQ(world.phase(), "Suspended");
@@ -155,7 +155,7 @@ TEST(Suspend, NewSuspendedJobHasNoPods) {
 }
 
 TEST(Suspend, FinishedJobStaysFinished) {
-  World world = running(1);
+  World world = running_with_required_summer(1);
   world.exit("digits-worker-0", 0);
   world.settle();
   world.job.run_policy.suspend = true;

@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 
 constexpr absl::Duration kLater = absl::Seconds(10);
 
-World running(uint32_t workers = 2) {
+World running_with_members(uint32_t workers = 2) {
   World world(workers);
   world.settle();
   world.run_workers();
@@ -33,7 +33,7 @@ void expect_restarted(World& world, uint32_t restarts) {
 }
 
 TEST(Failure, ExitCodeBelow128IsFinal) {
-  World world = running();
+  World world = running_with_members();
   world.exit("digits-worker-1", 2);
   world.now += kLater;
   world.settle();
@@ -44,7 +44,7 @@ TEST(Failure, ExitCodeBelow128IsFinal) {
 }
 
 TEST(Failure, SignalRestartsJob) {
-  World world = running();
+  World world = running_with_members();
   world.exit("digits-worker-1", 137, "OOMKilled");
   world.now += kLater;
   world.look();
@@ -55,7 +55,7 @@ TEST(Failure, SignalRestartsJob) {
 }
 
 TEST(Failure, FirstFailureDecides) {
-  World world = running(3);
+  World world = running_with_members(3);
   world.exit("digits-worker-0", 1);  // its error, "worker 2 is lost", is a consequence
   world.exit("digits-worker-2", 137);
   world.now += kLater;
@@ -65,7 +65,7 @@ TEST(Failure, FirstFailureDecides) {
 }
 
 TEST(Failure, WaitsForExitStatusOfCause) {
-  World world = running();
+  World world = running_with_members();
   world.exit("digits-worker-0", 1);
   const Actions decision = world.look();
   EXPECT_EQ(world.phase(), "Running");
@@ -77,7 +77,7 @@ TEST(Failure, WaitsForExitStatusOfCause) {
 }
 
 TEST(Failure, GivesUpAfterLimit) {
-  World world = running();
+  World world = running_with_members();
   world.job.run_policy.backoff_limit = 2;
   for (uint32_t attempt = 0; attempt < 3; ++attempt) {
     const std::string name = attempt == 0 ? "digits-worker-0" : "digits-worker-0-r" + std::to_string(attempt);
@@ -99,7 +99,7 @@ TEST(Failure, GivesUpAfterLimit) {
 }
 
 TEST(Failure, PausesGrowWithRestarts) {
-  World world = running(1);
+  World world = running_with_members(1);
   world.exit("digits-worker-0", 139);
   world.now += kLater;
   world.job.status.retries = 3;  // so the pause is that of the fourth try, from 6 to 10 s
@@ -117,7 +117,7 @@ TEST(Failure, PausesGrowWithRestarts) {
 }
 
 TEST(Failure, EvictionsDoNotCountAsFailures) {
-  World world = running();
+  World world = running_with_members();
   world.pod("digits-worker-0").ending.evicted_by = "EvictionByEvictionAPI";
   world.pod("digits-worker-0").phase = PodView::Phase::kFailed;
   world.job.run_policy.backoff_limit = 0;
@@ -143,7 +143,7 @@ TEST(Failure, KubeletsRefusalsCountUnlessTheNodeIsLost) {
                                           {"Evicted", false, "Restarting"},
                                           {"", false, "Restarting"}};
   for (const KubeletCase& each : cases) {
-    World world = running();
+    World world = running_with_members();
     world.job.run_policy.backoff_limit = 0;
     world.nodes["w0"] = {true, each.node_is_ready, 0};
     PodView& pod = world.pod("digits-worker-0");
@@ -161,7 +161,7 @@ TEST(Failure, KubeletsRefusalsCountUnlessTheNodeIsLost) {
 }
 
 TEST(Failure, OwnEvictionCountsWhateverTheExitCode) {
-  World world = running();
+  World world = running_with_members();
   PodView& pod = world.pod("digits-worker-0");
   pod.ending.refused_by = "Evicted";
   world.exit("digits-worker-0", 1);
@@ -172,7 +172,7 @@ TEST(Failure, OwnEvictionCountsWhateverTheExitCode) {
 }
 
 TEST(Failure, MissingPodIsConfirmedFirst) {
-  World world = running();
+  World world = running_with_members();
   world.erase("digits-worker-1");
   const Actions decision = world.look();
   EXPECT_THAT(decision.confirm_missing, ElementsAre("digits-worker-1"));
@@ -180,7 +180,7 @@ TEST(Failure, MissingPodIsConfirmedFirst) {
 }
 
 TEST(Failure, LostNodeIsInterruption) {
-  World world = running();
+  World world = running_with_members();
   world.session->outcome = absl::UnavailableError("worker 1 is lost: silent for 10 s");
   world.session->culprit = {coordinator::Role::kWorker, 1};
   world.look();
@@ -192,7 +192,7 @@ TEST(Failure, LostNodeIsInterruption) {
 }
 
 TEST(Failure, ErrorsOfOthersWaitForCause) {
-  World world = running();
+  World world = running_with_members();
   world.session->outcome = absl::UnavailableError("worker 1 is lost: silent for 10 s");
   world.session->culprit = {coordinator::Role::kWorker, 1};
   world.exit("digits-worker-0", 1);
@@ -234,7 +234,7 @@ TEST(Failure, EvictedSummerIsInterruption) {
 }
 
 TEST(Failure, JobWithoutLibraryIsNotFailed) {
-  World world = running();
+  World world = running_with_members();
   world.session->members.assign(2, {});
   world.session->outcome = absl::DeadlineExceededError("nobody came");
   world.session_ended_for = absl::Minutes(1);
@@ -243,7 +243,7 @@ TEST(Failure, JobWithoutLibraryIsNotFailed) {
 }
 
 TEST(Failure, WrongClockDoesNotStopRestart) {
-  World world = running(1);
+  World world = running_with_members(1);
   world.exit("digits-worker-0", 1);
   world.pod("digits-worker-0").ending.exit->at = world.now + absl::Hours(5);
   world.look();

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-World running() {
+World running_without_session() {
   World world(2);
   world.settle();
   world.run_workers();
@@ -21,10 +21,8 @@ World running() {
   return world;
 }
 
-StatusUpdate update_of(const Observation& observation) { return {observation.job, observation.now}; }
-
 TEST(JobEnd, AbandonKeepsPodsAndStatus) {
-  World world = running();
+  World world = running_without_session();
   const Observation observation = world.observe();
   const EndDecision end = JobEnd(observation).abandon(update_of(observation));
   EXPECT_EQ(end.end_session, "the job was deleted");
@@ -33,7 +31,7 @@ TEST(JobEnd, AbandonKeepsPodsAndStatus) {
 }
 
 TEST(JobEnd, FailGivesReasonAndStops) {
-  World world = running();
+  World world = running_without_session();
   const Observation observation = world.observe();
   const EndDecision end = JobEnd(observation).fail(update_of(observation), "DeadlineExceeded", "too long");
   EXPECT_TRUE(end.update.holds("Failed"));
@@ -47,7 +45,7 @@ TEST(JobEnd, FailGivesReasonAndStops) {
 }
 
 TEST(JobEnd, RestartCountsOwnFailuresOnly) {
-  World world = running();
+  World world = running_without_session();
   const Observation observation = world.observe();
   const JobEnd job_end(observation);
   const EndDecision own = job_end.restart(update_of(observation), {Failure::Kind::kOwn, "OutOfMemory", "it died", {}});
@@ -63,7 +61,7 @@ TEST(JobEnd, RestartCountsOwnFailuresOnly) {
 }
 
 TEST(JobEnd, RestartFailsAtLimitOrPermanentFault) {
-  World world = running();
+  World world = running_without_session();
   world.job.run_policy.backoff_limit = 0;
   const Observation observation = world.observe();
   const JobEnd job_end(observation);
@@ -80,7 +78,7 @@ TEST(JobEnd, RestartFailsAtLimitOrPermanentFault) {
 }
 
 TEST(JobEnd, ReleasedGangIsNoRestart) {
-  World world = running();
+  World world = running_without_session();
   const Observation observation = world.observe();
   const EndDecision end = JobEnd(observation).release_gang(update_of(observation), "not all ran");
   EXPECT_EQ(end.update.status.attempt, 1U);

@@ -19,9 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const PodSettings kSettings{"coordinator:7070", "gleaner:1", "low"};
-
-StatusUpdate update_of(const Observation& observation) { return {observation.job, observation.now}; }
+const PodSettings kAnySettings{"coordinator:7070", "gleaner:1", "low"};
 
 World wanting_summers() {
   World world(4);
@@ -59,13 +57,13 @@ World with_summers() {
 TEST(GangStart, CreatesAllThenOpensAllGates) {
   World world(3);
   const Observation empty = world.observe();
-  const StartDecision first = GangStart(empty, Workers(empty), kSettings).decide(update_of(empty));
+  const StartDecision first = GangStart(empty, Workers(empty), kAnySettings).decide(update_of(empty));
   EXPECT_THAT(first.create, SizeIs(3));
   EXPECT_THAT(first.release, IsEmpty());
   EXPECT_FALSE(first.launched);
   world.look();
   const Observation complete = world.observe();
-  const StartDecision second = GangStart(complete, Workers(complete), kSettings).decide(update_of(complete));
+  const StartDecision second = GangStart(complete, Workers(complete), kAnySettings).decide(update_of(complete));
   EXPECT_THAT(second.create, IsEmpty());
   EXPECT_THAT(second.release, SizeIs(3));
   EXPECT_TRUE(second.launched);
@@ -78,7 +76,7 @@ TEST(GangStart, IsLateAfterDeadline) {
   world.settle();
   world.now += world.job.run_policy.start_deadline;
   const Observation observation = world.observe();
-  const StartDecision start = GangStart(observation, Workers(observation), kSettings).decide(update_of(observation));
+  const StartDecision start = GangStart(observation, Workers(observation), kAnySettings).decide(update_of(observation));
   ASSERT_TRUE(start.late.has_value());
   EXPECT_THAT(*start.late, HasSubstr("startDeadlineSeconds"));
   EXPECT_FALSE(start.launched);
@@ -89,18 +87,18 @@ TEST(GangStart, WaitsForItsTime) {
   world.job.status.next_start_time = world.now + absl::Seconds(4);
   Observation observation = world.observe();
   const StatusUpdate update = update_of(observation);
-  const StartDecision start = GangStart(observation, Workers(observation), kSettings).decide(update);
+  const StartDecision start = GangStart(observation, Workers(observation), kAnySettings).decide(update);
   EXPECT_THAT(start.create, IsEmpty());
   EXPECT_EQ(start.update.requeue(), absl::Seconds(4));
   observation.now += absl::Seconds(4);
-  EXPECT_THAT(GangStart(observation, Workers(observation), kSettings).decide(update).create, SizeIs(2));
+  EXPECT_THAT(GangStart(observation, Workers(observation), kAnySettings).decide(update).create, SizeIs(2));
 }
 
 TEST(SummerPlacement, NumbersPodsAndWaits) {
   World world = wanting_summers();
   const Observation observation = world.observe();
   const PlacementDecision decision =
-      SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation));
+      SummerPlacement(observation, Workers(observation), kAnySettings).decide(update_of(observation));
   EXPECT_FALSE(decision.settled);
   ASSERT_THAT(decision.create.pods, SizeIs(2));
   EXPECT_EQ(decision.create.pods[1]["metadata"]["name"], "digits-summer-1");
@@ -134,7 +132,7 @@ TEST(SummerPlacement, WaitsForMissingCandidates) {
   Observation observation = world.observe();
   observation.candidates.reset();
   const PlacementDecision decision =
-      SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation));
+      SummerPlacement(observation, Workers(observation), kAnySettings).decide(update_of(observation));
   EXPECT_FALSE(decision.settled);
   EXPECT_THAT(decision.create.pods, IsEmpty());
   EXPECT_EQ(decision.update.requeue(), absl::Seconds(1));
@@ -147,7 +145,7 @@ TEST(SummerPlacement, IsSettledWithoutRefusedSummers) {
   ASSERT_EQ(world.job.status.next_summer, 2U);
   const auto settled = [&world] {
     const Observation observation = world.observe();
-    return SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation)).settled;
+    return SummerPlacement(observation, Workers(observation), kAnySettings).decide(update_of(observation)).settled;
   };
   EXPECT_FALSE(settled()) << "their pods may be missing in the cache only";
   world.summers_refused = {"PodRefused", "minimum cpu usage per Container is 10m", absl::Seconds(10)};
@@ -158,9 +156,9 @@ TEST(SummerPlacement, IsSettledWithoutMachinesOrNeed) {
   World world = wanting_summers();
   world.spare.clear();
   Observation observation = world.observe();
-  EXPECT_TRUE(SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation)).settled);
+  EXPECT_TRUE(SummerPlacement(observation, Workers(observation), kAnySettings).decide(update_of(observation)).settled);
   observation.job.communication.summers.max = 0;
-  EXPECT_TRUE(SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation)).settled);
+  EXPECT_TRUE(SummerPlacement(observation, Workers(observation), kAnySettings).decide(update_of(observation)).settled);
 }
 
 TEST(AttemptSession, HasMembersOfPlan) {
@@ -197,7 +195,7 @@ TEST(SummerScaling, ReportsEndedAndVanishedSummers) {
   world.exit("digits-summer-0", 137);
   world.erase("digits-summer-1");
   const Observation observation = world.observe();
-  const ScalingDecision decision = SummerScaling(observation, kSettings).decide(update_of(observation));
+  const ScalingDecision decision = SummerScaling(observation, kAnySettings).decide(update_of(observation));
   ASSERT_THAT(decision.ended, SizeIs(2));
   EXPECT_THAT(decision.ended[0].how.message(), HasSubstr("ended with 137"));
   EXPECT_THAT(decision.ended[1].how.message(), HasSubstr("is gone"));
@@ -214,7 +212,7 @@ TEST(SummerScaling, ReleasesJoinedAndRemovesOthers) {
   }
   world.scaling = request;
   const Observation observation = world.observe();
-  const ScalingDecision decision = SummerScaling(observation, kSettings).decide(update_of(observation));
+  const ScalingDecision decision = SummerScaling(observation, kAnySettings).decide(update_of(observation));
   ASSERT_THAT(decision.release, SizeIs(1));
   EXPECT_EQ(decision.release[0].index, 0U);
   ASSERT_THAT(decision.remove, SizeIs(1));

@@ -21,7 +21,7 @@ World job_with(api::Strategy strategy, uint32_t workers = 4) {
   return world;
 }
 
-World running(api::Strategy strategy) {
+World running_by_strategy(api::Strategy strategy) {
   World world = job_with(strategy);
   world.settle();
   world.run_workers();
@@ -91,7 +91,7 @@ TEST(JobStrategy, BitsThatTheStrategyLacksFailTheJob) {
 }
 
 TEST(JobStrategy, BitsAreInTheStatusAndThePlanObject) {
-  World world = running(api::Strategy::kAuto);
+  World world = running_by_strategy(api::Strategy::kAuto);
   world.session = session_with({{"summers", 1, 64}}, "summers");
   world.session->summary.bits.in_force = plan::Bits::kRankOrder;
   world.session->summary.bits.other = {plan::Bits::kSchedule, 0.0012, 0.0019, "ring"};
@@ -143,7 +143,7 @@ TEST(JobStrategy, SummersAreChosenForAutoAndSummers) {
 }
 
 TEST(JobStrategy, PlanObjectHasSchedulesAndRankMaps) {
-  World world = running(api::Strategy::kAuto);
+  World world = running_by_strategy(api::Strategy::kAuto);
   world.session = session_with({{"summers", 3, 4096}, {"ring", 1, 64}}, "summers, ring");
   world.session->schedules = {{"ring", {}, 0, {1, 0, 3, 2}}};
   world.look();
@@ -154,7 +154,7 @@ TEST(JobStrategy, PlanObjectHasSchedulesAndRankMaps) {
 }
 
 TEST(JobStrategy, PlanObjectLeavesOutManyRankMaps) {
-  World world = running(api::Strategy::kAuto);
+  World world = running_by_strategy(api::Strategy::kAuto);
   world.session = session_with({{"ring", 1, 64}}, "ring");
   world.session->schedules = {{"ring", {}, 0, std::vector<uint32_t>(32769)}};
   world.look();
@@ -162,7 +162,7 @@ TEST(JobStrategy, PlanObjectLeavesOutManyRankMaps) {
 }
 
 TEST(JobStrategy, StatusNamesTheStrategiesInForce) {
-  World world = running(api::Strategy::kAuto);
+  World world = running_by_strategy(api::Strategy::kAuto);
   world.session = session_with({}, "summers");
   world.look();
   EXPECT_EQ(world.job.status.communication.strategy, "") << "no tensor is declared";
@@ -174,7 +174,7 @@ TEST(JobStrategy, StatusNamesTheStrategiesInForce) {
 }
 
 TEST(JobStrategy, EachChangeIsOneEvent) {
-  World world = running(api::Strategy::kAuto);
+  World world = running_by_strategy(api::Strategy::kAuto);
   world.session = session_with({{"summers", 1, 64}}, "summers");
   world.look();
   world.session = session_with({{"summers", 1, 64}, {"ring", 1, 64}}, "summers, ring");
@@ -188,7 +188,7 @@ TEST(JobStrategy, EachChangeIsOneEvent) {
 }
 
 TEST(JobStrategy, EventHasTheTimesThatDecided) {
-  World world = running(api::Strategy::kAuto);
+  World world = running_by_strategy(api::Strategy::kAuto);
   world.session = session_with({{"summers", 1, 64}}, "summers");
   world.look();
   world.session = session_with({{"ring", 1, 64}}, "ring");
@@ -201,7 +201,7 @@ TEST(JobStrategy, EventHasTheTimesThatDecided) {
 }
 
 TEST(JobStrategy, NextAttemptBeginsWithoutOne) {
-  World world = running(api::Strategy::kRing);
+  World world = running_by_strategy(api::Strategy::kRing);
   world.session = session_with({{"ring", 1, 64}}, "ring");
   world.look();
   ASSERT_EQ(world.job.status.communication.strategy, "ring");

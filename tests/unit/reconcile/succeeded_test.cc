@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-World running(uint32_t workers) {
+World running_with_session(uint32_t workers) {
   World world(workers);
   world.settle();
   world.run_workers();
@@ -28,7 +28,7 @@ void succeed_and_delete(World& world, uint32_t count) {
 
 TEST(Succeeded, OutlivesDeletionOfPod) {
   for (const auto& [workers, succeeded] : {std::pair{2U, 1U}, {3U, 1U}, {3U, 2U}, {8U, 7U}}) {
-    World world = running(workers);
+    World world = running_with_session(workers);
     succeed_and_delete(world, succeeded);
     world.settle();
     EXPECT_EQ(world.phase(), "Running");
@@ -42,7 +42,7 @@ TEST(Succeeded, OutlivesDeletionOfPod) {
 }
 
 TEST(Succeeded, IsKnownToNextOperator) {
-  World world = running(3);
+  World world = running_with_session(3);
   succeed_and_delete(world, 2);
   world.session.reset();  // the next operator has only the objects
   const Actions decision = world.look();
@@ -56,7 +56,7 @@ TEST(Succeeded, IsKnownToNextOperator) {
 }
 
 TEST(Succeeded, EndsJobWithoutPods) {
-  World world = running(2);
+  World world = running_with_session(2);
   world.job.status.succeeded_indexes = {0, 1};  // written before the operator ended
   world.erase("digits-worker-0");
   world.erase("digits-worker-1");
@@ -66,7 +66,7 @@ TEST(Succeeded, EndsJobWithoutPods) {
 }
 
 TEST(Succeeded, NeedsRecord) {
-  World world = running(2);
+  World world = running_with_session(2);
   world.exit("digits-worker-0", 0);
   world.erase("digits-worker-0");  // no operator has seen the success
   world.look();
@@ -76,7 +76,7 @@ TEST(Succeeded, NeedsRecord) {
 }
 
 TEST(Succeeded, CountsForOneAttempt) {
-  World world = running(3);
+  World world = running_with_session(3);
   succeed_and_delete(world, 1);
   world.exit("digits-worker-1", 0);
   world.exit("digits-worker-2", 137);
@@ -93,7 +93,7 @@ TEST(Succeeded, CountsForOneAttempt) {
 }
 
 TEST(Succeeded, EndsWithSuspension) {
-  World world = running(2);
+  World world = running_with_session(2);
   succeed_and_delete(world, 1);
   world.job.run_policy.suspend = true;
   world.settle();
@@ -105,7 +105,7 @@ TEST(Succeeded, EndsWithSuspension) {
 }
 
 TEST(Succeeded, KeepsNodeInPlan) {
-  World world = running(2);
+  World world = running_with_session(2);
   succeed_and_delete(world, 1);
   world.settle();
   ASSERT_EQ(world.plan->spec.members.size(), 2U);
@@ -114,7 +114,7 @@ TEST(Succeeded, KeepsNodeInPlan) {
 }
 
 TEST(Succeeded, LostWorkerBesideItRestartsAll) {
-  World world = running(3);
+  World world = running_with_session(3);
   succeed_and_delete(world, 1);
   world.erase("digits-worker-2");
   world.look();

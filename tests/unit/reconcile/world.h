@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "operator/reconcile/decide.h"
+#include "operator/reconcile/status_update.h"
 #include "tests/unit/reconcile/actions.h"
 
 namespace gleaner::reconcile {
@@ -67,5 +68,8 @@ class World {
   int uids_ = 0;
   uint32_t refusals_ = 0;  // in a row
 };
+
+// Returns an update that changes nothing yet.
+inline StatusUpdate update_of(const Observation& observation) { return {observation.job, observation.now}; }
 
 }  // namespace gleaner::reconcile

@@ -17,7 +17,7 @@ const Address kAddress{"127.0.0.1", 1234};
 constexpr uint64_t kJob = 7;
 
 // A job of one worker, whose colocated summer owns a tensor of two elements.
-std::shared_ptr<const plan::Plan> make_plan() {
+std::shared_ptr<const plan::Plan> make_colocated_plan() {
   auto plan = std::make_shared<plan::Plan>();
   plan->epoch = 1;
   plan->workers = 1;
@@ -81,7 +81,7 @@ class ColocatedSummerTest : public testing::Test, private transport::Handler {
 
 TEST_F(ColocatedSummerTest, SumsForItsOwnSession) {
   summer_.open(0);
-  ASSERT_EQ(summer_.prepare(make_plan()), absl::OkStatus());
+  ASSERT_EQ(summer_.prepare(make_colocated_plan()), absl::OkStatus());
   ASSERT_EQ(summer_.commit(1), absl::OkStatus());
   transport::Connection* const connection = connect();
   EXPECT_TRUE(summer_.pending());
@@ -97,7 +97,7 @@ TEST_F(ColocatedSummerTest, SumsForItsOwnSession) {
 }
 
 TEST_F(ColocatedSummerTest, RefusesConnectionsAndPlansUnlessItIsOpen) {
-  EXPECT_TRUE(absl::IsFailedPrecondition(summer_.prepare(make_plan())));
+  EXPECT_TRUE(absl::IsFailedPrecondition(summer_.prepare(make_colocated_plan())));
   EXPECT_TRUE(absl::IsFailedPrecondition(summer_.commit(1)));
   EXPECT_EQ(summer_.summer(), nullptr);
   connect();
@@ -118,7 +118,7 @@ TEST_F(ColocatedSummerTest, RefusesFramesAfterItWasClosed) {
 TEST_F(ColocatedSummerTest, AnotherPlaceInTheJobClosesConnections) {
   summer_.open(1);
   ASSERT_TRUE(summer_.is_open());
-  ASSERT_EQ(summer_.prepare(make_plan()), absl::OkStatus());
+  ASSERT_EQ(summer_.prepare(make_colocated_plan()), absl::OkStatus());
   ASSERT_EQ(summer_.commit(1), absl::OkStatus());
   connect();
   poll();

@@ -70,7 +70,7 @@ wire::Header header(FrameType type) {
 }
 
 // Returns a plan in which owners sum tensor 0, and a ring of workers sums tensor 1.
-std::shared_ptr<plan::Plan> make_plan() {
+std::shared_ptr<plan::Plan> make_mixed_plan() {
   auto plan = std::make_shared<plan::Plan>();
   plan->epoch = 4;
   plan->workers = 2;
@@ -99,10 +99,10 @@ class ExchangesTest : public testing::Test {
 
 TEST_F(ExchangesTest, RefuseAScheduleThatNoExchangeExecutes) {
   FakeExchange* const owners = add(SummedBy::kOwners);
-  const absl::Status status = exchanges_.prepare(*make_plan(), kNow);
+  const absl::Status status = exchanges_.prepare(*make_mixed_plan(), kNow);
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_THAT(status.message(), HasSubstr("tensor weights has a schedule (ring)"));
-  auto plan = make_plan();
+  auto plan = make_mixed_plan();
   plan->tensors[1].schedule.reset();
   EXPECT_EQ(exchanges_.prepare(*plan, kNow), absl::OkStatus());
   EXPECT_FALSE(exchanges_.takes_accepted(FrameType::kSlice)) << "the colocated summer refuses the frame";
@@ -118,8 +118,8 @@ TEST_F(ExchangesTest, EachPieceAndFrameGoesToOne) {
   FakeExchange* const workers = add(SummedBy::kWorkers);
   owners->steps = 5;
   workers->steps = 6;
-  EXPECT_EQ(exchanges_.prepare(*make_plan(), kNow), absl::OkStatus());
-  ASSERT_EQ(exchanges_.apply(make_plan(), kNow), absl::OkStatus());
+  EXPECT_EQ(exchanges_.prepare(*make_mixed_plan(), kNow), absl::OkStatus());
+  ASSERT_EQ(exchanges_.apply(make_mixed_plan(), kNow), absl::OkStatus());
   EXPECT_EQ(owners->epoch, 4u);
   EXPECT_EQ(workers->epoch, 4u);
   exchanges_.start(piece(1, 0), kNow);
@@ -141,7 +141,7 @@ TEST_F(ExchangesTest, EachPieceAndFrameGoesToOne) {
 
 // Returns the plan that gives tensor 0 to the ring from its push_pull `from` on.
 std::shared_ptr<plan::Plan> make_change(uint32_t epoch, uint64_t from) {
-  auto plan = make_plan();
+  auto plan = make_mixed_plan();
   plan->epoch = epoch;
   plan->tensors[0].schedule = 0;
   plan->tensors[0].schedule_from = from;
@@ -151,7 +151,7 @@ std::shared_ptr<plan::Plan> make_change(uint32_t epoch, uint64_t from) {
 class ChangingExchangesTest : public ExchangesTest {
  protected:
   ChangingExchangesTest() : owners_(*add(SummedBy::kOwners)), workers_(*add(SummedBy::kWorkers)) {
-    EXPECT_EQ(exchanges_.apply(make_plan(), kNow), absl::OkStatus());
+    EXPECT_EQ(exchanges_.apply(make_mixed_plan(), kNow), absl::OkStatus());
     exchanges_.start(piece(1, 0), kNow);
     EXPECT_EQ(exchanges_.prepare(*make_change(5, 1), kNow), absl::OkStatus());
     exchanges_.start(piece(2, 0), kNow);
@@ -210,7 +210,7 @@ TEST_F(ChangingExchangesTest, FailureEndsHeldPieces) {
 TEST_F(ExchangesTest, PieceThatDidNotBeginDoesNotCount) {
   FakeExchange* const owners = add(SummedBy::kOwners);
   add(SummedBy::kWorkers);
-  ASSERT_EQ(exchanges_.apply(make_plan(), kNow), absl::OkStatus());
+  ASSERT_EQ(exchanges_.apply(make_mixed_plan(), kNow), absl::OkStatus());
   owners->refusal = absl::InvalidArgumentError("the piece has a wrong size");
   exchanges_.start(piece(1, 0), kNow);
   owners->refusal = absl::OkStatus();
@@ -220,7 +220,7 @@ TEST_F(ExchangesTest, PieceThatDidNotBeginDoesNotCount) {
 
 TEST_F(ExchangesTest, APieceThatCannotStartEndsWithTheError) {
   add(SummedBy::kOwners)->refusal = absl::InvalidArgumentError("the piece has a wrong size");
-  ASSERT_EQ(exchanges_.apply(make_plan(), kNow), absl::OkStatus());
+  ASSERT_EQ(exchanges_.apply(make_mixed_plan(), kNow), absl::OkStatus());
   exchanges_.start(piece(8, 0), kNow);
   ASSERT_EQ(exchanges_.actions().done.size(), 1u);
   EXPECT_EQ(exchanges_.actions().done[0].id, 8u);

@@ -11,25 +11,25 @@ static void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scena
 
 namespace {
 
-using Seconds = std::vector<Second>;
+using SimulatedSeconds = std::vector<Second>;
 
-double owner_bits(const Seconds& seconds, size_t begin, size_t end) {
+double owner_bits(const SimulatedSeconds& seconds, size_t begin, size_t end) {
   double bits = 0;
   for (size_t i = begin; i < end; ++i) bits += seconds.at(i).owner_bits;
   return bits;
 }
 
-double summers_bits(const Seconds& seconds, size_t begin, size_t end) {
+double summers_bits(const SimulatedSeconds& seconds, size_t begin, size_t end) {
   double bits = 0;
   for (size_t i = begin; i < end; ++i) bits += seconds.at(i).summers_bits;
   return bits;
 }
 
 // Returns what happens in 24 s. The owner is there from second 5 to 20.
-Seconds run(const Scenario& scenario) { return Bottleneck(scenario).run(absl::Seconds(24)); }
+SimulatedSeconds run(const Scenario& scenario) { return Bottleneck(scenario).run(absl::Seconds(24)); }
 
 // The same without summers.
-Seconds run_alone(Scenario scenario) {
+SimulatedSeconds run_alone(Scenario scenario) {
   scenario.planned = 1e-9;
   return run(scenario);
 }
@@ -73,7 +73,7 @@ TEST_P(OnBottleneck, TakesAllOfAnIdleLinkAlthoughWorkersLinksAreFull) {
 TEST_P(OnBottleneck, ElasticOwnerGetsTheLink) {
   Scenario scenario = GetParam();
   scenario.owner = Owner::kElastic;
-  const Seconds seconds = run(scenario);
+  const SimulatedSeconds seconds = run(scenario);
   EXPECT_GE(owner_bits(seconds, 7, 20), 0.985 * owner_bits(run_alone(scenario), 7, 20));
   EXPECT_GE(seconds[22].least_share, 0.99) << "the whole planned pace, 3 s after the owner's end";
 }
@@ -82,7 +82,7 @@ TEST_P(OnBottleneck, SteadyOwnerSeesHardlyAQueue) {
   Scenario scenario = GetParam();
   scenario.owner = Owner::kSteady;
   Bottleneck bottleneck(scenario);
-  const Seconds seconds = bottleneck.run(absl::Seconds(20));
+  const SimulatedSeconds seconds = bottleneck.run(absl::Seconds(20));
   const double half = scenario.bits_per_second / 2;
   EXPECT_GE(owner_bits(seconds, 6, 20), 0.999 * 14 * half);
   EXPECT_GE(summers_bits(seconds, 8, 20), 0.95 * 12 * half) << "the summers leave the other half unused";

@@ -17,14 +17,14 @@ using wire::PartitionKey;
 
 // Partition 0 belongs to tensor 0; partition 1 accumulates, and belongs to tensor 1. Summer 2 owns both, and later
 // worker 0.
-const PlanSpec kBefore{.tensors = {{.owners = {2}}, {.owners = {2}, .accumulates = true}}};
-const PlanSpec kAfter{.epoch = 2,
-                      .tensors = {{.owners = {0}, .moved = 2}, {.owners = {0}, .moved = 2, .accumulates = true}}};
+const PlanSpec kBeforeOwnerChange{.tensors = {{.owners = {2}}, {.owners = {2}, .accumulates = true}}};
+const PlanSpec kAfterOwnerChange{
+    .epoch = 2, .tensors = {{.owners = {0}, .moved = 2}, {.owners = {0}, .moved = 2, .accumulates = true}}};
 
 // The results of worker 1 of two.
 class ResultsTest : public ::testing::Test {
  protected:
-  ResultsTest() { results_.apply(build_plan(kBefore)); }
+  ResultsTest() { results_.apply(build_plan(kBeforeOwnerChange)); }
   static wire::Header header(FrameType type, uint32_t tensor, uint64_t step, uint32_t epoch = 1) {
     wire::Header header;
     header.type = type;
@@ -88,7 +88,7 @@ TEST_F(ResultsTest, AccumulatedProgressIsTheVersion) {
 
 TEST_F(ResultsTest, HandsOnTheLastResult) {
   take(10);
-  results_.apply(build_plan(kAfter));
+  results_.apply(build_plan(kAfterOwnerChange));
   const auto handed = results_.hand_on(0, 0, header(FrameType::kFetch, 0, 0, 2));
   ASSERT_TRUE(handed.has_value());
   EXPECT_EQ(handed->member, 0u);
@@ -101,7 +101,7 @@ TEST_F(ResultsTest, HandsOnTheLastResult) {
 
 TEST_F(ResultsTest, HandsOnTheLastAnswer) {
   results_.take(1, header(FrameType::kResult, 1, 0), answer(5, 1));
-  results_.apply(build_plan(kAfter));
+  results_.apply(build_plan(kAfterOwnerChange));
   const auto handed = results_.hand_on(0, 1, header(FrameType::kFetch, 1, 6, 2));
   ASSERT_TRUE(handed.has_value());
   EXPECT_EQ(handed->header.op, ReduceOp::kAccumulate);
@@ -126,7 +126,7 @@ TEST_F(ResultsTest, ReleasesByNumber) {
 
 TEST_F(ResultsTest, ReleasesMovedResultsByKey) {
   take(10);
-  results_.apply(build_plan(kAfter));
+  results_.apply(build_plan(kAfterOwnerChange));
   ASSERT_TRUE(release(0, 100, {{2, 0, 0}}, 2).ok());
   EXPECT_EQ(results_.bytes(), 8u) << "the key names another step";
   ASSERT_TRUE(release(0, 0, {{1, 0, 0}}, 1).ok());
@@ -141,7 +141,7 @@ TEST_F(ResultsTest, AsksWhileResultsAreNeeded) {
   take(10);
   ASSERT_TRUE(ask(2).has_value());
   EXPECT_TRUE(ask(2)->payload.empty()) << "the owner knows the numbers of its results";
-  results_.apply(build_plan(kAfter));
+  results_.apply(build_plan(kAfterOwnerChange));
   const auto question = ask(0);
   ASSERT_TRUE(question.has_value());
   EXPECT_EQ(question->header.type, FrameType::kRelease);

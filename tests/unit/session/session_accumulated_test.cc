@@ -14,9 +14,9 @@ using ::testing::SizeIs;
 using wire::FrameType;
 using wire::PartitionKey;
 
-const PlanSpec kBefore{.tensors = {{.owners = {2}, .type = DataType::kInt32, .accumulates = true}}};
-const PlanSpec kAfter{.epoch = 2,
-                      .tensors = {{.owners = {0}, .type = DataType::kInt32, .moved = 2, .accumulates = true}}};
+const PlanSpec kBeforeAccumulatorMove{.tensors = {{.owners = {2}, .type = DataType::kInt32, .accumulates = true}}};
+const PlanSpec kAfterAccumulatorMove{
+    .epoch = 2, .tensors = {{.owners = {0}, .type = DataType::kInt32, .moved = 2, .accumulates = true}}};
 
 // A session of worker 1 of two.
 class SessionAccumulated : public ::testing::Test {
@@ -38,7 +38,7 @@ class SessionAccumulated : public ::testing::Test {
     wire::Header what = rig.header(FrameType::kFetch, {.step = version});
     return rig.deliver(what, {});
   }
-  SessionRig rig{kBefore};
+  SessionRig rig{kBeforeAccumulatorMove};
 };
 
 TEST_F(SessionAccumulated, SumNeedsNoAcknowledgement) {
@@ -56,7 +56,7 @@ TEST_F(SessionAccumulated, NewOwnerGetsTheAnswer) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(answer(0, std::byte{0x33}, {5, 1}).ok());
   ASSERT_TRUE(start().ok());
-  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.apply(kAfterAccumulatorMove).ok());
   EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{6, 0, 0}));
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 1})) << "only the partition in flight is pushed again";
   ASSERT_TRUE(fetch(6).ok());
@@ -75,7 +75,7 @@ TEST_F(SessionAccumulated, NewOwnerGetsTheAnswer) {
 TEST_F(SessionAccumulated, EarlierOwnersFrameKeepsBytes) {
   ASSERT_TRUE(start().ok());
   Buffer queued = rig.actions.sends[0].payload;
-  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.apply(kAfterAccumulatorMove).ok());
   ASSERT_TRUE(answer(0, std::byte{0x33}, {5, 1}, 2).ok());
   EXPECT_THAT(rig.done(), IsEmpty());
   queued = {};
@@ -108,7 +108,7 @@ TEST_F(SessionAccumulated, LateAnswerIsIgnored) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(answer(0, std::byte{0x33}, {5, 1}).ok());
   ASSERT_TRUE(answer(0, std::byte{0x44}, {6, 1}).ok());
-  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.apply(kAfterAccumulatorMove).ok());
   EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{6, 0, 0}));
 }
 

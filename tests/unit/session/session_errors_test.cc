@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string>
 
+#include "tests/status_codes.h"
 #include "tests/unit/session/session_rig.h"
 
 namespace gleaner::testing {
@@ -47,9 +48,6 @@ TEST_P(SessionErrors, IsRefusedAndChangesNothing) {
   ASSERT_TRUE(rig.result({0, 1}).ok());
   EXPECT_THAT(rig.done(), ElementsAre(100));
 }
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kWrongTime = absl::StatusCode::kFailedPrecondition;
 
 INSTANTIATE_TEST_SUITE_P(
     , SessionErrors,

@@ -15,14 +15,14 @@ using wire::FrameType;
 using wire::PartitionKey;
 
 // The session is that of worker 1 of two. Partition 0 moves from CPU summer 2 to worker 0; partition 1 stays.
-const PlanSpec kBefore{.tensors = {{.owners = {2}}, {.owners = {2}}}};
-const PlanSpec kAfter{.epoch = 2, .tensors = {{.owners = {0}, .moved = 2}, {.owners = {2}}}};
+const PlanSpec kBeforeMove{.tensors = {{.owners = {2}}, {.owners = {2}}}};
+const PlanSpec kAfterMove{.epoch = 2, .tensors = {{.owners = {0}, .moved = 2}, {.owners = {2}}}};
 
 TEST(SessionMoves, PushesAgainToNewOwner) {
-  SessionRig rig(kBefore);
+  SessionRig rig(kBeforeMove);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.start(1).ok());
-  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.apply(kAfterMove).ok());
   EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{0, 0, 0})) << "the new owner gets the version";
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 0}));
   EXPECT_EQ(rig.actions.sends.back().member, 0u);
@@ -32,10 +32,10 @@ TEST(SessionMoves, PushesAgainToNewOwner) {
 }
 
 TEST(SessionMoves, IgnoresEarlierOwner) {
-  SessionRig rig(kBefore);
+  SessionRig rig(kBeforeMove);
   ASSERT_TRUE(rig.start(0).ok());
   const wire::Header late = rig.header(FrameType::kResult, {});
-  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.apply(kAfterMove).ok());
   ASSERT_TRUE(rig.deliver(late, rig.pool.take(8)).ok());
   EXPECT_THAT(rig.done(), IsEmpty());
   ASSERT_TRUE(rig.result({}, std::byte{0x33}, 2).ok());
@@ -44,21 +44,21 @@ TEST(SessionMoves, IgnoresEarlierOwner) {
 }
 
 TEST(SessionMoves, ResultMayPrecedeRepeatedPush) {
-  SessionRig rig(kBefore);
+  SessionRig rig(kBeforeMove);
   ASSERT_TRUE(rig.start(0).ok());
   rig.session.on_disconnected(0);
-  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.apply(kAfterMove).ok());
   EXPECT_THAT(rig.pushed(), IsEmpty());
   ASSERT_TRUE(rig.result({}, {}, 2).ok()) << "another worker gave the result to the new owner";
   EXPECT_THAT(rig.done(), ElementsAre(100));
 }
 
 TEST(SessionMoves, EarlierOwnersFrameKeepsBytes) {
-  SessionRig rig(kBefore);
+  SessionRig rig(kBeforeMove);
   std::ranges::fill(rig.memory_of(0), std::byte{0x42});
   ASSERT_TRUE(rig.start(0).ok());
   Buffer queued = rig.actions.sends[0].payload;
-  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.apply(kAfterMove).ok());
   ASSERT_TRUE(rig.result({}, std::byte{0x33}, 2).ok());
   EXPECT_THAT(queued.bytes(), Each(std::byte{0x42})) << "the queued frame still needs the input";
   EXPECT_THAT(rig.done(), IsEmpty());
@@ -69,7 +69,7 @@ TEST(SessionMoves, EarlierOwnersFrameKeepsBytes) {
 }
 
 TEST(SessionMoves, PlaceOfLostSummerRefilled) {
-  SessionRig rig(kBefore);
+  SessionRig rig(kBeforeMove);
   ASSERT_TRUE(rig.start(1).ok());
   rig.session.on_disconnected(2);
   ASSERT_TRUE(
@@ -91,11 +91,11 @@ class SessionRetention : public ::testing::Test {
     wire::Header header = rig.header(FrameType::kFetch, {.step = step});
     return rig.deliver(header, {});
   }
-  SessionRig rig{kBefore};
+  SessionRig rig{kBeforeMove};
 };
 
 TEST_F(SessionRetention, HandsResultToNewOwner) {
-  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.apply(kAfterMove).ok());
   EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{1, 0, 0}));
   ASSERT_TRUE(fetch(0).ok());
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
@@ -139,7 +139,7 @@ TEST_F(SessionRetention, QuietSessionAsksForRelease) {
 }
 
 TEST_F(SessionRetention, AsksLaterOwnerByKeys) {
-  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.apply(kAfterMove).ok());
   rig.tick(absl::Milliseconds(5));
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
   EXPECT_EQ(rig.actions.sends[0].member, 0u);

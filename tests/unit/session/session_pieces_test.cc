@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/status_codes.h"
 #include "tests/unit/session/session_rig.h"
 
 namespace gleaner::testing {
@@ -11,9 +12,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kWrongTime = absl::StatusCode::kFailedPrecondition;
 
 const PlanSpec kPlan{.epoch = 5,
                      .tensors = {{.owners = {2, 0}}, {.owners = {2}, .type = DataType::kInt32}, {.owners = {}}}};

@@ -69,7 +69,7 @@ class BruteForce {
 };
 
 // A job whose step takes as long as its slowest rank.
-struct Job {
+struct TunedJob {
   Stage groups;
   uint32_t chunks = 128;
   std::vector<double> bandwidths;
@@ -93,7 +93,7 @@ double imbalance(const MasterCounts& counts, const Stage& groups) {
 // Luo §6.2.6, Figure 6.15: node 0 of 8 falls from 5 to 2 Gbit/s at step 1 and recovers at step 11. In the end the load
 // is balanced, and meanwhile the job is faster than with the balanced numbers.
 void replay(Stage groups, double noise) {
-  Job job{std::move(groups), 128, std::vector<double>(8, 5e9), noise};
+  TunedJob job{std::move(groups), 128, std::vector<double>(8, 5e9), noise};
   Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
   const MasterCounts even = autotune.counts();
   for (int step = 0; step < 40; ++step) {
@@ -114,7 +114,7 @@ TEST(Autotune, NodeSlowsAndRecoversInGroups) { replay(collective::even_groups(8,
 TEST(Autotune, NodeSlowsAndRecoversWithNoise) { replay(collective::even_groups(8, 2), 0.01); }
 
 TEST(Autotune, SmallChangesTriggerNothing) {
-  Job job{collective::even_groups(8, 2), 128, std::vector<double>(8, 5e9)};
+  TunedJob job{collective::even_groups(8, 2), 128, std::vector<double>(8, 5e9)};
   Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
   EXPECT_EQ(autotune.next_weights(job.measure(autotune.counts())), std::nullopt);
   auto slower = job.measure(autotune.counts());
@@ -124,7 +124,7 @@ TEST(Autotune, SmallChangesTriggerNothing) {
 }
 
 TEST(Autotune, QuicktuneComesAtOnce) {
-  Job job{collective::even_groups(8, 1), 128, std::vector<double>(8, 5e9)};
+  TunedJob job{collective::even_groups(8, 1), 128, std::vector<double>(8, 5e9)};
   Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
   autotune.next_weights(job.measure(autotune.counts()));
   job.bandwidths[0] = 2e9;
@@ -135,7 +135,7 @@ TEST(Autotune, QuicktuneComesAtOnce) {
 }
 
 TEST(Autotune, FinetuneMovesTwiceAsManyEachTime) {
-  Job job{collective::even_groups(4, 1), 64, {5e9, 5e9, 5e9, 5e9}};
+  TunedJob job{collective::even_groups(4, 1), 64, {5e9, 5e9, 5e9, 5e9}};
   Autotune autotune(job.groups, {{40, 8, 8, 8}, {40, 8, 8, 8}});
   std::vector<uint32_t> of_rank_0;
   for (int i = 0; i < 4; ++i) {
@@ -146,7 +146,7 @@ TEST(Autotune, FinetuneMovesTwiceAsManyEachTime) {
 }
 
 TEST(Autotune, IncompleteMeasurementsAreIgnored) {
-  Job job{collective::even_groups(4, 1), 64, {5e9, 5e9, 5e9, 5e9}};
+  TunedJob job{collective::even_groups(4, 1), 64, {5e9, 5e9, 5e9, 5e9}};
   Autotune autotune(job.groups, {{40, 8, 8, 8}, {40, 8, 8, 8}});
   using Measured = Autotune::Measured;
   const auto is_ignored = [&](void (*spoil)(Measured&)) {
@@ -168,7 +168,7 @@ TEST(Autotune, IncompleteMeasurementsAreIgnored) {
 
 // The speed with Quicktune's numbers is no sudden change, so Finetune moves one chunk.
 TEST(Autotune, FinetuneFollowsQuicktune) {
-  Job job{collective::even_groups(8, 1), 128, std::vector<double>(8, 5e9)};
+  TunedJob job{collective::even_groups(8, 1), 128, std::vector<double>(8, 5e9)};
   Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
   autotune.next_weights(job.measure(autotune.counts()));
   job.bandwidths[0] = 2e9;
@@ -187,7 +187,7 @@ TEST(Autotune, FinetuneFollowsQuicktune) {
 }
 
 TEST(Autotune, QuicktuneFollowsFasterLinks) {
-  Job job{collective::even_groups(8, 1), 128, std::vector<double>(8, 5e9)};
+  TunedJob job{collective::even_groups(8, 1), 128, std::vector<double>(8, 5e9)};
   job.bandwidths[0] = 2e9;
   Autotune autotune(job.groups, quicktune(job.groups, job.chunks, job.bandwidths));
   autotune.next_weights(job.measure(autotune.counts()));
@@ -202,7 +202,7 @@ TEST(Autotune, QuicktuneFollowsFasterLinks) {
 TEST(Autotune, NumbersStayValid) {
   std::mt19937_64 dice(5);
   for (int i = 0; i < 40; ++i) {
-    Job job{collective::even_groups(6, static_cast<uint32_t>(1 + dice() % 4)), 24, std::vector<double>(6, 5e9)};
+    TunedJob job{collective::even_groups(6, static_cast<uint32_t>(1 + dice() % 4)), 24, std::vector<double>(6, 5e9)};
     Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
     for (int step = 0; step < 40; ++step) {
       if (step % 8 == 0) {
@@ -216,7 +216,7 @@ TEST(Autotune, NumbersStayValid) {
 
 // A rank that waits long for answers has a high blame, though its load is that of the others.
 TEST(Autotune, LongRoundTripsCount) {
-  Job job{collective::even_groups(4, 1), 64, {5e9, 5e9, 5e9, 5e9}};
+  TunedJob job{collective::even_groups(4, 1), 64, {5e9, 5e9, 5e9, 5e9}};
   Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
   Autotune::Measured measured = job.measure(autotune.counts());
   measured.round_trip_seconds[2] = 1;
@@ -228,7 +228,7 @@ TEST(Autotune, LongRoundTripsCount) {
 
 // Ranks have 1.5 of the 100 MB: 0.24 s at 5 Gbit/s, and 0.48 s at half of it, which a round trip of 0.1 s does not add.
 TEST(Autotune, BytesCountAsBits) {
-  Job job{collective::even_groups(4, 1), 64, {5e9, 2.5e9, 5e9, 5e9}};
+  TunedJob job{collective::even_groups(4, 1), 64, {5e9, 2.5e9, 5e9, 5e9}};
   Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
   Autotune::Measured measured = job.measure(autotune.counts());
   measured.round_trip_seconds[2] = 0.1;

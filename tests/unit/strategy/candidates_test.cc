@@ -5,6 +5,7 @@
 
 #include "common/plan/schedule_name.h"
 #include "common/topology/builders.h"
+#include "tests/unit/strategy/links.h"
 
 namespace gleaner::strategy {
 namespace {
@@ -12,11 +13,10 @@ namespace {
 using testing::DoubleNear;
 using testing::SizeIs;
 
-constexpr double kBits = 10e9;
-constexpr double kByte = 8 / kBits;  // seconds per byte of a link
-constexpr double kLatency = 5e-6;    // of a path: two links
+constexpr double kByte = 8 / kBits;    // seconds per byte of a link
+constexpr double kPathLatency = 5e-6;  // of two links
 
-topology::Topology star(uint32_t hosts) { return *topology::star(hosts, {kBits, 0, kLatency / 2}); }
+topology::Topology star(uint32_t hosts) { return *topology::star(hosts, {kBits, 0, kPathLatency / 2}); }
 
 // Returns the model of an algorithm with these stages; fails the test if it is no candidate.
 Model model_of(const std::vector<Candidate>& all, const std::string& algorithm, std::vector<uint32_t> stages = {},
@@ -29,7 +29,7 @@ Model model_of(const std::vector<Candidate>& all, const std::string& algorithm, 
 }
 
 void expect_model(const Model& model, double latencies, double alone, double stream) {
-  EXPECT_THAT(model.latency_seconds, DoubleNear(latencies * kLatency, 1e-12));
+  EXPECT_THAT(model.latency_seconds, DoubleNear(latencies * kPathLatency, 1e-12));
   EXPECT_THAT(model.alone_seconds_per_byte, DoubleNear(alone * kByte, alone * kByte * 1e-6));
   EXPECT_THAT(model.stream_seconds_per_byte, DoubleNear(stream * kByte, stream * kByte * 1e-6));
 }
@@ -98,7 +98,7 @@ TEST(Candidates, SlowUplinksSpareStagesInRacks) {
 // 144 has hundreds of ordered factorizations. The candidates are those whose first stage stays in a rack of 16 hosts
 // behind a slow uplink, and few in number.
 TEST(Candidates, StagesFitTheNetwork) {
-  const auto racks = topology::racks(9, 16, {kBits, kBits, kLatency / 2});
+  const auto racks = topology::racks(9, 16, {kBits, kBits, kPathLatency / 2});
   const auto all = candidates(*racks, 144, 0);
   ASSERT_TRUE(all.ok()) << all.status();
   size_t blueconnects = 0;

@@ -8,11 +8,11 @@
 #include <random>
 
 #include "common/topology/builders.h"
+#include "tests/unit/strategy/links.h"
 
 namespace gleaner::strategy {
 namespace {
 
-constexpr double kBits = 10e9;
 constexpr absl::Duration kEvery = absl::Seconds(3);  // between measurements
 
 std::vector<Candidate> candidates_of(uint32_t workers) {
@@ -20,9 +20,9 @@ std::vector<Candidate> candidates_of(uint32_t workers) {
 }
 
 // A job whose strategies take their modelled times multiplied by `truth`, and some noise.
-class Job {
+class MismodelledJob {
  public:
-  Job(uint32_t workers, std::vector<TensorGroup> groups, uint32_t seed = 1)
+  MismodelledJob(uint32_t workers, std::vector<TensorGroup> groups, uint32_t seed = 1)
       : all_(candidates_of(workers)), truth_(all_), groups_(std::move(groups)), random_(seed) {
     for (TensorGroup& group : groups_) group.strategy = best(seconds_of(all_, group.bytes, group.partition_bytes));
     correction_.on_plan(false, now_);
@@ -62,7 +62,7 @@ class Job {
 TensorGroup group_of(double bytes, double per_step = 1) { return {bytes, std::min(bytes, 1e6), per_step}; }
 
 TEST(Correction, TrueModelsStay) {
-  Job job(8, {group_of(64e6), group_of(64e3), group_of(4)});
+  MismodelledJob job(8, {group_of(64e6), group_of(64e3), group_of(4)});
   const std::vector<size_t> before = in_force(job.groups_);
   job.run(200, 0.05);
   EXPECT_EQ(in_force(job.groups_), before);
@@ -70,7 +70,7 @@ TEST(Correction, TrueModelsStay) {
 }
 
 TEST(Correction, ASlowStrategyIsReplacedByTheNextOne) {
-  Job job(8, {group_of(64e3)});
+  MismodelledJob job(8, {group_of(64e3)});
   const size_t slow = job.groups_[0].strategy;
   ASSERT_NE(slow, 0u);
   job.multiply(slow, 3);
@@ -87,7 +87,7 @@ TEST(Correction, ASlowStrategyIsReplacedByTheNextOne) {
 }
 
 TEST(Correction, AChangeThatDoesNotHelpIsRevertedOnce) {
-  Job job(8, {group_of(64e3)});
+  MismodelledJob job(8, {group_of(64e3)});
   const size_t first = job.groups_[0].strategy;
   job.multiply_all([] { return 4.0; });  // no strategy is better than the first one
   job.multiply(first, 0.6);
@@ -100,7 +100,7 @@ TEST(Correction, AChangeThatDoesNotHelpIsRevertedOnce) {
 }
 
 TEST(Correction, FactorsAreBounded) {
-  Job job(8, {group_of(64e6)});
+  MismodelledJob job(8, {group_of(64e6)});
   job.multiply_all([] { return 100.0; });
   job.run(50);
   for (const Candidate& each : job.all_) EXPECT_LE(job.correction_.factor(each.parameters), 4.0001);
@@ -115,7 +115,7 @@ TEST(Correction, ConvergesOnTheTruth) {
   size_t all_changes = 0;
   for (uint32_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(seed);
-    Job job(8, {group_of(64e6, 3), group_of(1e6, 20), group_of(64e3, 10), group_of(4, 2)}, seed);
+    MismodelledJob job(8, {group_of(64e6, 3), group_of(1e6, 20), group_of(64e3, 10), group_of(4, 2)}, seed);
     std::mt19937 random(seed);
     job.multiply_all([&] { return std::exp(std::uniform_real_distribution<double>(-1.3, 1.3)(random)); });
     job.run(300, 0.05);
@@ -132,7 +132,7 @@ TEST(Correction, ConvergesOnTheTruth) {
 }
 
 TEST(Correction, FollowsAChangedNetwork) {
-  Job job(8, {group_of(64e3)});
+  MismodelledJob job(8, {group_of(64e3)});
   const size_t first = job.groups_[0].strategy;
   job.multiply(first, 3);
   job.run(100, 0.03);
@@ -147,7 +147,7 @@ TEST(Correction, FollowsAChangedNetwork) {
 }
 
 TEST(Correction, ShortDisturbancesForgetNothing) {
-  Job job(8, {group_of(64e3)});
+  MismodelledJob job(8, {group_of(64e3)});
   const size_t first = job.groups_[0].strategy;
   job.multiply(first, 3);
   job.run(100);
@@ -162,7 +162,7 @@ TEST(Correction, ShortDisturbancesForgetNothing) {
 
 // Even if the network changes without end, changes become rare.
 TEST(Correction, RepeatedChangesBackOff) {
-  Job job(8, {group_of(64e3)});
+  MismodelledJob job(8, {group_of(64e3)});
   for (int i = 0; i < 400; ++i) {
     const size_t present = job.groups_[0].strategy;
     job.truth_ = job.all_;
@@ -179,7 +179,7 @@ TEST(Correction, RepeatedChangesBackOff) {
 TEST(Correction, TensorsThatAccumulateStay) {
   TensorGroup fixed = group_of(64e6);
   fixed.is_fixed = true;
-  Job job(8, {fixed});
+  MismodelledJob job(8, {fixed});
   job.groups_[0].strategy = 0;
   job.multiply(0, 4);
   job.run(20);

@@ -12,16 +12,15 @@
 #include "common/strategy/candidates.h"
 #include "common/topology/builders.h"
 #include "sim/plan_run.h"
+#include "tests/unit/strategy/links.h"
 
 namespace gleaner::strategy {
 namespace {
 
-constexpr double kBits = 10e9;
-constexpr double kLatency = 5e-6;  // of a link
 constexpr int kFleets = 200;
 
 // A job on one switch, each of whose members has the bandwidth of its link.
-struct Job {
+struct StarJob {
   plan::Fleet fleet;
   double latency_seconds = kLatency;
 
@@ -37,7 +36,7 @@ struct Job {
   }
 };
 
-Job equal_job(uint32_t workers, uint32_t summers) {
+StarJob equal_job(uint32_t workers, uint32_t summers) {
   return {{std::vector<double>(workers, kBits), std::vector<double>(summers, kBits)}};
 }
 
@@ -66,7 +65,7 @@ TEST(OwnerTimes, SmallTensorsAreSpreadOverOwners) {
     double seconds;
   } const cases[] = {{0, 64 << 10, 111.8e-6}, {0, 256 << 10, 387.0e-6}, {8, 64 << 10, 124.9e-6}};
   for (const auto& [summers, bytes, seconds] : cases) {
-    const Job job = equal_job(8, summers);
+    const StarJob job = equal_job(8, summers);
     const topology::Topology network = job.network();
     EXPECT_NEAR(simulated(job.fleet, network, bytes), seconds, 0.1e-6) << summers << " " << bytes;
     EXPECT_NEAR(modelled(job.fleet, network, bytes), seconds, 0.01 * seconds) << summers << " " << bytes;
@@ -80,7 +79,7 @@ double ratio(std::mt19937_64& random) {
   };
   const auto workers = static_cast<uint32_t>(2 + random() % 15),
              summers = static_cast<uint32_t>(random() % (workers + 1));
-  Job job{{std::vector<double>(workers, log_uniform(1e9, 100e9)), {}}, log_uniform(1e-7, 50e-6)};
+  StarJob job{{std::vector<double>(workers, log_uniform(1e9, 100e9)), {}}, log_uniform(1e-7, 50e-6)};
   job.fleet.summer_bits_per_second.assign(summers, job.fleet.worker_bits_per_second[0]);
   const double unequal = random() % 2 == 0 ? 1 : 2;
   for (auto* side : {&job.fleet.worker_bits_per_second, &job.fleet.summer_bits_per_second}) {

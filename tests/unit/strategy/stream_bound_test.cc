@@ -10,19 +10,20 @@
 namespace gleaner::strategy {
 namespace {
 
-constexpr double kBits = 8e9;
-constexpr double kRing = 2.0 * 3 / 4 * 8 / kBits;  // seconds per byte, for 4 workers
+constexpr double kMemberBits = 8e9;
+constexpr double kRingSeconds = 2.0 * 3 / 4 * 8 / kMemberBits;  // seconds per byte, for 4 workers
 
 // 4 workers, 2 CPU summers, schedule 0 is a ring.
 plan::Plan plan_of(const std::vector<plan::Tensor>& tensors) {
-  plan::Plan plan = *plan::make_plan({std::vector<double>(4, kBits), std::vector<double>(2, kBits)}, {}, {});
+  plan::Plan plan =
+      *plan::make_plan({std::vector<double>(4, kMemberBits), std::vector<double>(2, kMemberBits)}, {}, {});
   plan.schedules = {{.algorithm = "ring"}};
   plan.tensors = tensors;
   return plan;
 }
 
 double by_owners(uint32_t summers) {
-  return plan::bound_seconds({std::vector<double>(4, kBits), std::vector<double>(summers, kBits)}, 1);
+  return plan::bound_seconds({std::vector<double>(4, kMemberBits), std::vector<double>(summers, kMemberBits)}, 1);
 }
 
 TEST(StreamBound, IsThatOfOwnersWithoutSchedules) {
@@ -37,17 +38,17 @@ TEST(StreamBound, IsThatOfOwnersWithoutSchedules) {
 TEST(StreamBound, IsThatOfTheSchedule) {
   const auto bound = stream_bound(plan_of({{.name = "a", .elements = 100, .schedule = 0}}));
   ASSERT_TRUE(bound.ok()) << bound.status();
-  EXPECT_GT(kRing, by_owners(2) * 1.1);
-  EXPECT_NEAR(bound->seconds_per_byte, kRing, kRing * 1e-9);
-  EXPECT_NEAR(bound->seconds_per_byte_without_summers, kRing, kRing * 1e-9);
+  EXPECT_GT(kRingSeconds, by_owners(2) * 1.1);
+  EXPECT_NEAR(bound->seconds_per_byte, kRingSeconds, kRingSeconds * 1e-9);
+  EXPECT_NEAR(bound->seconds_per_byte_without_summers, kRingSeconds, kRingSeconds * 1e-9);
 }
 
 TEST(StreamBound, IsAMeanByBytes) {
   const auto bound =
       stream_bound(plan_of({{.name = "a", .elements = 300, .schedule = 0}, {.name = "b", .elements = 100}}));
   ASSERT_TRUE(bound.ok()) << bound.status();
-  EXPECT_NEAR(bound->seconds_per_byte, (3 * kRing + by_owners(2)) / 4, kRing * 1e-9);
-  EXPECT_NEAR(bound->seconds_per_byte_without_summers, (3 * kRing + by_owners(0)) / 4, kRing * 1e-9);
+  EXPECT_NEAR(bound->seconds_per_byte, (3 * kRingSeconds + by_owners(2)) / 4, kRingSeconds * 1e-9);
+  EXPECT_NEAR(bound->seconds_per_byte_without_summers, (3 * kRingSeconds + by_owners(0)) / 4, kRingSeconds * 1e-9);
 }
 
 // Partial sums of fp16 travel as fp32, and complete ones as fp16.
@@ -57,7 +58,7 @@ TEST(StreamBound, CountsPartialSums) {
     plan.local_ranks = local_ranks;
     const auto bound = stream_bound(plan);
     ASSERT_TRUE(bound.ok()) << bound.status();
-    EXPECT_NEAR(bound->seconds_per_byte, 1.5 * kRing, kRing * 1e-9);
+    EXPECT_NEAR(bound->seconds_per_byte, 1.5 * kRingSeconds, kRingSeconds * 1e-9);
   }
 }
 
@@ -66,7 +67,7 @@ TEST(StreamBound, CountsGatheredContributions) {
   plan.schedules = {{.algorithm = "gather"}};
   for (const uint32_t local_ranks : {1u, 2u}) {
     plan.local_ranks = local_ranks;
-    EXPECT_NEAR(stream_bound(plan)->seconds_per_byte, local_ranks * 3 * 8 / kBits, 1e-18);
+    EXPECT_NEAR(stream_bound(plan)->seconds_per_byte, local_ranks * 3 * 8 / kMemberBits, 1e-18);
   }
 }
 
@@ -75,17 +76,17 @@ TEST(StreamBound, CountsLinksBetweenSwitches) {
   // way.
   JobNetwork network{.topology =
                          *topology::Topology::make({{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}}, {{"left"}, {"right"}},
-                                                   {{0, 4, kBits, kBits, 0},
-                                                    {1, 4, kBits, kBits, 0},
-                                                    {2, 5, kBits, kBits, 0},
-                                                    {3, 5, kBits, kBits, 0},
-                                                    {4, 5, kBits / 4, kBits / 4, 0}})};
-  plan::Plan plan = *plan::make_plan({std::vector<double>(4, kBits), {}}, {}, {});
+                                                   {{0, 4, kMemberBits, kMemberBits, 0},
+                                                    {1, 4, kMemberBits, kMemberBits, 0},
+                                                    {2, 5, kMemberBits, kMemberBits, 0},
+                                                    {3, 5, kMemberBits, kMemberBits, 0},
+                                                    {4, 5, kMemberBits / 4, kMemberBits / 4, 0}})};
+  plan::Plan plan = *plan::make_plan({std::vector<double>(4, kMemberBits), {}}, {}, {});
   plan.schedules = {{.algorithm = "ring"}};
   plan.tensors = {{.name = "a", .elements = 100, .schedule = 0}};
   const auto bound = stream_bound(plan, &network);
   ASSERT_TRUE(bound.ok()) << bound.status();
-  EXPECT_NEAR(bound->seconds_per_byte, 4 * kRing, kRing * 1e-9);
+  EXPECT_NEAR(bound->seconds_per_byte, 4 * kRingSeconds, kRingSeconds * 1e-9);
 }
 
 }  // namespace

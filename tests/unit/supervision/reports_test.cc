@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr uint32_t kSelf = 0;
-constexpr uint32_t kSummer = 1;
+constexpr uint32_t kOnlySummer = 1;
 
 plan::Plan one_worker_and_a_summer() {
   plan::Plan plan;
@@ -29,7 +29,7 @@ class ReportsTest : public testing::Test {
                   .repeat_every = absl::Seconds(1)}) {
     reports_.on_plan(one_worker_and_a_summer());
   }
-  void lose_the_summer() { reports_.add(kSummer, now_, absl::UnavailableError("connection reset"), now_); }
+  void lose_the_summer() { reports_.add(kOnlySummer, now_, absl::UnavailableError("connection reset"), now_); }
   // Returns the reports that are to be sent within this time.
   std::vector<Report> pass(absl::Duration time) {
     actions_ = {};
@@ -42,7 +42,7 @@ class ReportsTest : public testing::Test {
   absl::Duration now_ = absl::Seconds(100);
   Reports reports_;
   ReportActions actions_;
-  std::vector<uint32_t> due_ = {kSummer};
+  std::vector<uint32_t> due_ = {kOnlySummer};
 };
 
 TEST_F(ReportsTest, ReportsALossAtOnceAndEverySecond) {
@@ -50,7 +50,7 @@ TEST_F(ReportsTest, ReportsALossAtOnceAndEverySecond) {
   lose_the_summer();
   const std::vector<Report> said = pass(absl::Milliseconds(5));
   ASSERT_THAT(said, SizeIs(1));
-  EXPECT_EQ(said[0].member, kSummer);
+  EXPECT_EQ(said[0].member, kOnlySummer);
   EXPECT_EQ(said[0].why, absl::UnavailableError("connection reset"));
   EXPECT_THAT(actions_.warnings, SizeIs(1));
   EXPECT_THAT(pass(absl::Milliseconds(900)), SizeIs(0));
@@ -60,7 +60,7 @@ TEST_F(ReportsTest, ReportsALossAtOnceAndEverySecond) {
 
 TEST_F(ReportsTest, ReportsUntilThePathHeals) {
   lose_the_summer();
-  reports_.withdraw(kSummer);
+  reports_.withdraw(kOnlySummer);
   EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
 }
 
@@ -71,7 +71,7 @@ TEST_F(ReportsTest, ReportsUntilAPlanOmitsTheSummer) {
   reports_.on_plan(plan);
   EXPECT_THAT(pass(absl::Milliseconds(5)), SizeIs(1)) << "a plan that still includes the summer changes nothing";
   plan.epoch = 3;
-  plan.members[kSummer] = {};
+  plan.members[kOnlySummer] = {};
   reports_.on_plan(plan);
   EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
 }
@@ -79,7 +79,7 @@ TEST_F(ReportsTest, ReportsUntilAPlanOmitsTheSummer) {
 TEST_F(ReportsTest, ASummerInAReusedPlaceIsNotReported) {
   lose_the_summer();
   plan::Plan plan = one_worker_and_a_summer();
-  plan.epoch = plan.members[kSummer].since = 2;
+  plan.epoch = plan.members[kOnlySummer].since = 2;
   reports_.on_plan(plan);
   EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
 }

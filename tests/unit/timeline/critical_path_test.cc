@@ -13,8 +13,6 @@ namespace {
 
 using trace::Kind;
 
-constexpr double kClose = 1e-3;  // a microsecond, in milliseconds
-
 StepPath last_path(const Recorded& job) {
   const Timeline timeline(job.trace);
   const std::vector<Step> steps = find_steps(timeline);

@@ -18,6 +18,8 @@
 
 namespace gleaner::cli {
 
+inline constexpr double kClose = 1e-3;  // a microsecond, in milliseconds
+
 class Recorded {
  public:
   // Makes a plan of tensors with one partition each; member owners[i] owns the i-th.

@@ -33,9 +33,9 @@ TEST(Report, ShowsStepsAndTheSlowWorker) {
   EXPECT_THAT(text, AllOf(HasSubstr("2 workers, 1 summer: "), HasSubstr("4 steps"), HasSubstr("worker 1, 20.000 ms"),
                           HasSubstr("Waited for worker 1"), Not(HasSubstr("unknown"))));
 
-  const auto json = to_json(make_report(timeline, 2), timeline);
-  ASSERT_EQ(json["steps"].size(), 2u);
-  const auto& step = json["steps"][1];
+  const auto written = to_json(make_report(timeline, 2), timeline);
+  ASSERT_EQ(written["steps"].size(), 2u);
+  const auto& step = written["steps"][1];
   EXPECT_EQ(step["step"], 1);
   EXPECT_NEAR(step["seconds"], 0.1, 1e-6);
   EXPECT_NEAR(step["stages"]["wait"], 0.02, 1e-6);
@@ -44,8 +44,8 @@ TEST(Report, ShowsStepsAndTheSlowWorker) {
   double sum = 0;
   for (const auto& [stage, seconds] : step["stages"].items()) sum += seconds.get<double>();
   EXPECT_NEAR(sum, step["seconds"], 1e-9);
-  EXPECT_THAT(json["remarks"], IsEmpty());
-  EXPECT_EQ(json["clocks"].size(), 3u);
+  EXPECT_THAT(written["remarks"], IsEmpty());
+  EXPECT_EQ(written["clocks"].size(), 3u);
 }
 
 TEST(Report, NamesMissingMembers) {

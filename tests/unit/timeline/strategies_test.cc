@@ -17,8 +17,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using trace::Kind;
 
-constexpr double kClose = 1e-3;  // a microsecond, in milliseconds
-
 // Two steps of a ring of two workers.
 Recorded two_rings() {
   Recorded job(2, 0, {0});
@@ -145,12 +143,12 @@ TEST(Report, SumsUpSchedules) {
   EXPECT_THAT(to_text(report, timeline),
               HasSubstr("Schedule 0 (ring): 2 partitions, 8 slices, 4.00 KiB; median slice: queue 3 ms, wire 4 ms, "
                         "sum 5 ms\n"));
-  const auto json = to_json(report, timeline);
+  const auto written = to_json(report, timeline);
   const auto expected = nlohmann::json::parse(R"([{"schedule": 0, "algorithm": "ring", "partitions": 2,
       "median_seconds": {"queue": 0.003, "wire": 0.004, "sum": 0.005},
       "workers": [{"worker": 0, "slices_sent": 4, "slices_received": 4, "sent_bytes": 2048},
                   {"worker": 1, "slices_sent": 4, "slices_received": 4, "sent_bytes": 2048}]}])");
-  EXPECT_EQ(nlohmann::json::parse(json["schedules"].dump()), expected);
+  EXPECT_EQ(nlohmann::json::parse(written["schedules"].dump()), expected);
 }
 
 }  // namespace

@@ -4,22 +4,17 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "common/topology/paths.h"
 #include "tests/unit/topology/errors.h"
+#include "tests/unit/topology/value.h"
 
 namespace gleaner::topology {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Topology value(absl::StatusOr<Topology> made) {
-  EXPECT_TRUE(made.ok()) << made.status();
-  return *std::move(made);
-}
 
 uint32_t diameter(const Topology& topology) {
   const Paths paths(topology);
@@ -145,7 +140,6 @@ TEST(Builders, RejectCounts) {
 }
 
 TEST(Builders, RejectSpeeds) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double bad : {0., -1., kInfinity, std::nan("")}) {
     EXPECT_THAT(error_of(star(2, {.bits_per_second = bad})), HasSubstr("the bandwidth in bits per second")) << bad;
   }

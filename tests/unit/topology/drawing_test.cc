@@ -9,16 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/topology/builders.h"
+#include "tests/unit/topology/value.h"
 
 namespace gleaner::topology {
 namespace {
 
 using testing::HasSubstr;
-
-Topology value(absl::StatusOr<Topology> made) {
-  EXPECT_TRUE(made.ok()) << made.status();
-  return *std::move(made);
-}
 
 size_t count_of(const std::string& text, const std::string& part) {
   size_t count = 0;

@@ -3,12 +3,15 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_replace.h"
 
 namespace gleaner::topology {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Returns the message of an error, which must be InvalidArgument; empty: there is none.
 template <typename T>

@@ -20,22 +20,22 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kFile[] = R"({"hosts": [{"name": "a", "place": [0, 4294967295]}, {"name": "b"}, "c"],
+constexpr char kTopologyFile[] = R"({"hosts": [{"name": "a", "place": [0, 4294967295]}, {"name": "b"}, "c"],
   "switches": [{"name": "s"}, "t"],
   "links": [{"a": "a", "b": "s", "bandwidth": "100Gbit", "latency_us": 1.5},
             {"a": "t", "b": "b", "bandwidth": 25e9, "back_bandwidth": "10Gbit", "latency_us": 0},
             {"a": "c", "b": "t", "bandwidth": 1000, "latency_us": 3},
             {"a": "s", "b": "t", "bandwidth": 1, "latency_us": 3}]})";
 
-std::string error_of(absl::string_view text) { return error_of(parse_topology(text)); }
+std::string json_error(absl::string_view text) { return error_of(parse_topology(text)); }
 
-// Returns the error of kFile with a part replaced.
-std::string error_with(const std::string& part, absl::string_view replacement) {
-  return error_of(with_replaced(kFile, part, replacement));
+// Returns the error of kTopologyFile with a part replaced.
+std::string json_error_with(const std::string& part, absl::string_view replacement) {
+  return json_error(with_replaced(kTopologyFile, part, replacement));
 }
 
 TEST(Json, ReadsEveryField) {
-  const auto made = parse_topology(kFile);
+  const auto made = parse_topology(kTopologyFile);
   ASSERT_TRUE(made.ok()) << made.status();
   ASSERT_EQ(made->host_count(), 3u);
   EXPECT_EQ(made->hosts()[0].name, "a");
@@ -66,7 +66,7 @@ void expect_round_trip(const Topology& topology) {
 }
 
 TEST(Json, RoundTripsAreExact) {
-  expect_round_trip(*parse_topology(kFile));
+  expect_round_trip(*parse_topology(kTopologyFile));
   for (const auto& made : {star(1, {}), fat_tree(4, {.bits_per_second = 25e9 / 3}), bigraph(2, 4, {}),
                            racks(3, 2, {.uplink_bits_per_second = 1e300, .latency_seconds = 0})}) {
     ASSERT_TRUE(made.ok());
@@ -96,72 +96,75 @@ TEST(Json, WritesPlainNumbers) {
 }
 
 TEST(Json, NotJson) {
-  EXPECT_THAT(error_of(""), HasSubstr("malformed JSON: parse error at line 1, column 1"));
-  EXPECT_THAT(error_of("{\n\"hosts\": [}"), HasSubstr("line 2, column 11"));
-  EXPECT_THAT(error_of("{} {}"), HasSubstr("malformed JSON"));
-  EXPECT_THAT(error_of("{\"hosts\": \"\xff\"}"), HasSubstr("malformed JSON"));
-  EXPECT_THAT(error_of(std::string(100000, '[')), HasSubstr("malformed JSON"));
-  EXPECT_THAT(error_with("1.5", "1e999"), HasSubstr("number overflow parsing '1e999'"));
+  EXPECT_THAT(json_error(""), HasSubstr("malformed JSON: parse error at line 1, column 1"));
+  EXPECT_THAT(json_error("{\n\"hosts\": [}"), HasSubstr("line 2, column 11"));
+  EXPECT_THAT(json_error("{} {}"), HasSubstr("malformed JSON"));
+  EXPECT_THAT(json_error("{\"hosts\": \"\xff\"}"), HasSubstr("malformed JSON"));
+  EXPECT_THAT(json_error(std::string(100000, '[')), HasSubstr("malformed JSON"));
+  EXPECT_THAT(json_error_with("1.5", "1e999"), HasSubstr("number overflow parsing '1e999'"));
   for (const char* word : {"NaN", "Infinity", "-Infinity", "nan"}) {
-    EXPECT_THAT(error_with("1.5", word), HasSubstr("NaN and Infinity are no numbers of JSON")) << word;
+    EXPECT_THAT(json_error_with("1.5", word), HasSubstr("NaN and Infinity are no numbers of JSON")) << word;
   }
 }
 
 TEST(Json, NeitherTopologyNorProbes) {
   for (const char* text : {"[]", "3", "null", "{}", R"({"hosts": []})"}) {
-    EXPECT_THAT(error_of(text), AllOf(HasSubstr("\"switches\" and \"links\""), HasSubstr("\"latency_us\""))) << text;
+    EXPECT_THAT(json_error(text), AllOf(HasSubstr("\"switches\" and \"links\""), HasSubstr("\"latency_us\""))) << text;
   }
 }
 
 TEST(Json, MissingAndUnknownFields) {
-  EXPECT_THAT(error_of(R"({"switches": [], "links": []})"), HasSubstr("the topology has no field \"hosts\""));
-  EXPECT_THAT(error_of(R"({"hosts": ["a"], "links": []})"), HasSubstr("the topology has no field \"switches\""));
-  EXPECT_THAT(error_of(R"({"hosts": ["a"], "switches": []})"), HasSubstr("the topology has no field \"links\""));
-  EXPECT_THAT(error_with("\"hosts\"", "\"x\": 1, \"hosts\""), HasSubstr("unknown field 'x'; its fields are \"hosts\""));
-  EXPECT_THAT(error_with("{\"name\": \"b\"}", "{}"), HasSubstr("host 1 has no field \"name\""));
-  EXPECT_THAT(error_with("\"place\"", "\"palce\""), HasSubstr("host 0 has the unknown field 'palce'"));
-  EXPECT_THAT(error_with("{\"name\": \"s\"}", "{\"name\": \"s\", \"place\": []}"),
+  EXPECT_THAT(json_error(R"({"switches": [], "links": []})"), HasSubstr("the topology has no field \"hosts\""));
+  EXPECT_THAT(json_error(R"({"hosts": ["a"], "links": []})"), HasSubstr("the topology has no field \"switches\""));
+  EXPECT_THAT(json_error(R"({"hosts": ["a"], "switches": []})"), HasSubstr("the topology has no field \"links\""));
+  EXPECT_THAT(json_error_with("\"hosts\"", "\"x\": 1, \"hosts\""),
+              HasSubstr("unknown field 'x'; its fields are \"hosts\""));
+  EXPECT_THAT(json_error_with("{\"name\": \"b\"}", "{}"), HasSubstr("host 1 has no field \"name\""));
+  EXPECT_THAT(json_error_with("\"place\"", "\"palce\""), HasSubstr("host 0 has the unknown field 'palce'"));
+  EXPECT_THAT(json_error_with("{\"name\": \"s\"}", "{\"name\": \"s\", \"place\": []}"),
               HasSubstr("switch 0 has the unknown field 'place'"));
-  EXPECT_THAT(error_with("\"bandwidth\": 1,", ""), HasSubstr("link 3 has no field \"bandwidth\""));
-  EXPECT_THAT(error_with(", \"latency_us\": 1.5", ""), HasSubstr("link 0 has no field \"latency_us\""));
-  EXPECT_THAT(error_with("\"back_bandwidth\"", "\"back\""),
+  EXPECT_THAT(json_error_with("\"bandwidth\": 1,", ""), HasSubstr("link 3 has no field \"bandwidth\""));
+  EXPECT_THAT(json_error_with(", \"latency_us\": 1.5", ""), HasSubstr("link 0 has no field \"latency_us\""));
+  EXPECT_THAT(json_error_with("\"back_bandwidth\"", "\"back\""),
               AllOf(HasSubstr("link 1 has the unknown field 'back'"), HasSubstr("\"back_bandwidth\"")));
 }
 
 TEST(Json, WrongTypes) {
-  EXPECT_THAT(error_of(R"({"hosts": {}, "switches": [], "links": []})"),
+  EXPECT_THAT(json_error(R"({"hosts": {}, "switches": [], "links": []})"),
               HasSubstr("\"hosts\" is an object; give a list"));
-  EXPECT_THAT(error_of(R"({"hosts": ["a"], "switches": 3, "links": []})"), HasSubstr("\"switches\" is 3; give a list"));
-  EXPECT_THAT(error_of(R"({"hosts": ["a"], "switches": [], "links": null})"), HasSubstr("\"links\" is null"));
-  EXPECT_THAT(error_with("{\"name\": \"b\"}", "7"), HasSubstr("host 1 is 7; give an object with \"name\", \"place\""));
-  EXPECT_THAT(error_with("{\"name\": \"b\"}", "\"\""), HasSubstr("host 1: \"name\" is ''; give a name"));
-  EXPECT_THAT(error_with("{\"name\": \"b\"}", "{\"name\": 4}"), HasSubstr("host 1: \"name\" is 4; give a name"));
-  EXPECT_THAT(error_with("{\"name\": \"s\"}", "null"), HasSubstr("switch 0 is null"));
-  EXPECT_THAT(error_with("[0, 4294967295]", "[0, 4294967296]"), HasSubstr("host 0: \"place\" has an entry"));
-  EXPECT_THAT(error_with("[0, 4294967295]", "[-1]"), HasSubstr("host 0: \"place\" has an entry"));
-  EXPECT_THAT(error_with("[0, 4294967295]", "\"x\""), HasSubstr("host 0: \"place\" is 'x'; give a list"));
-  EXPECT_THAT(error_with("\"a\": \"c\"", "\"a\": 2"), HasSubstr("link 2: \"a\" is 2; give a name"));
-  EXPECT_THAT(error_with("\"a\": \"c\"", "\"a\": \"z\""),
+  EXPECT_THAT(json_error(R"({"hosts": ["a"], "switches": 3, "links": []})"),
+              HasSubstr("\"switches\" is 3; give a list"));
+  EXPECT_THAT(json_error(R"({"hosts": ["a"], "switches": [], "links": null})"), HasSubstr("\"links\" is null"));
+  EXPECT_THAT(json_error_with("{\"name\": \"b\"}", "7"),
+              HasSubstr("host 1 is 7; give an object with \"name\", \"place\""));
+  EXPECT_THAT(json_error_with("{\"name\": \"b\"}", "\"\""), HasSubstr("host 1: \"name\" is ''; give a name"));
+  EXPECT_THAT(json_error_with("{\"name\": \"b\"}", "{\"name\": 4}"), HasSubstr("host 1: \"name\" is 4; give a name"));
+  EXPECT_THAT(json_error_with("{\"name\": \"s\"}", "null"), HasSubstr("switch 0 is null"));
+  EXPECT_THAT(json_error_with("[0, 4294967295]", "[0, 4294967296]"), HasSubstr("host 0: \"place\" has an entry"));
+  EXPECT_THAT(json_error_with("[0, 4294967295]", "[-1]"), HasSubstr("host 0: \"place\" has an entry"));
+  EXPECT_THAT(json_error_with("[0, 4294967295]", "\"x\""), HasSubstr("host 0: \"place\" is 'x'; give a list"));
+  EXPECT_THAT(json_error_with("\"a\": \"c\"", "\"a\": 2"), HasSubstr("link 2: \"a\" is 2; give a name"));
+  EXPECT_THAT(json_error_with("\"a\": \"c\"", "\"a\": \"z\""),
               HasSubstr("link 2: \"a\" is 'z', which is the name of no host and no switch"));
 }
 
 TEST(Json, WrongSpeeds) {
   for (const char* bad : {"0", "-1", "null", "\"fast\"", "\"0Gbit\"", "[]", "true"}) {
-    EXPECT_THAT(error_with("\"100Gbit\"", bad), HasSubstr("link 0: \"bandwidth\" is ")) << bad;
-    EXPECT_THAT(error_with("\"10Gbit\"", bad), HasSubstr("link 1: \"back_bandwidth\" is ")) << bad;
+    EXPECT_THAT(json_error_with("\"100Gbit\"", bad), HasSubstr("link 0: \"bandwidth\" is ")) << bad;
+    EXPECT_THAT(json_error_with("\"10Gbit\"", bad), HasSubstr("link 1: \"back_bandwidth\" is ")) << bad;
   }
   for (const char* bad : {"-1", "null", "\"1us\"", "{}"}) {
-    EXPECT_THAT(error_with("1.5", bad), HasSubstr("give a number of microseconds, 0 or more")) << bad;
+    EXPECT_THAT(json_error_with("1.5", bad), HasSubstr("give a number of microseconds, 0 or more")) << bad;
   }
 }
 
 TEST(Json, ErrorsOfTheTopology) {
-  EXPECT_THAT(error_with("\"t\"]", "\"a\"]"), HasSubstr("no host and no switch"));
-  EXPECT_THAT(error_with("\"c\"]", "\"a\"]"), HasSubstr("no host and no switch"));
-  EXPECT_THAT(error_of(R"({"hosts": ["a", "a"], "switches": [], "links": []})"), HasSubstr("'a' occurs twice"));
-  EXPECT_THAT(error_of(R"({"hosts": ["a", "b"], "switches": [], "links": []})"), HasSubstr("no path leads"));
-  EXPECT_THAT(error_of(R"({"hosts": [], "switches": [], "links": []})"), HasSubstr("no host"));
-  EXPECT_EQ(error_of(R"({"hosts": ["a"], "switches": [], "links": []})"), "");
+  EXPECT_THAT(json_error_with("\"t\"]", "\"a\"]"), HasSubstr("no host and no switch"));
+  EXPECT_THAT(json_error_with("\"c\"]", "\"a\"]"), HasSubstr("no host and no switch"));
+  EXPECT_THAT(json_error(R"({"hosts": ["a", "a"], "switches": [], "links": []})"), HasSubstr("'a' occurs twice"));
+  EXPECT_THAT(json_error(R"({"hosts": ["a", "b"], "switches": [], "links": []})"), HasSubstr("no path leads"));
+  EXPECT_THAT(json_error(R"({"hosts": [], "switches": [], "links": []})"), HasSubstr("no host"));
+  EXPECT_EQ(json_error(R"({"hosts": ["a"], "switches": [], "links": []})"), "");
 }
 
 TEST(Json, LatencyKeepsFewDigits) {

@@ -16,18 +16,18 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr char kFile[] = R"({"hosts": ["a", "b", "c"],
+constexpr char kProbesFile[] = R"({"hosts": ["a", "b", "c"],
   "latency_us": [[5, 10, 20.5], [10, null, 30], [20.5, 30, 0]],
   "bandwidth": [[0, 1e9, 2e9], [1e9, -3, "4Gbit"], [2e9, 4e9, "x"]]})";
 
-std::string error_of(absl::string_view text) { return error_of(parse_probes(text)); }
+std::string probes_error(absl::string_view text) { return error_of(parse_probes(text)); }
 
-std::string error_with(const std::string& part, absl::string_view replacement) {
-  return error_of(with_replaced(kFile, part, replacement));
+std::string probes_error_with(const std::string& part, absl::string_view replacement) {
+  return probes_error(with_replaced(kProbesFile, part, replacement));
 }
 
 TEST(Probes, ReadsMatrices) {
-  const auto probes = parse_probes(kFile);
+  const auto probes = parse_probes(kProbesFile);
   ASSERT_TRUE(probes.ok()) << probes.status();
   EXPECT_THAT(probes->names, ElementsAre("a", "b", "c"));
   EXPECT_EQ(probes->latency(0, 2), 20.5e-6);
@@ -40,7 +40,7 @@ TEST(Probes, ReadsMatrices) {
 }
 
 TEST(Probes, FileIsReadBack) {
-  const Probes probes = *parse_probes(kFile);
+  const Probes probes = *parse_probes(kProbesFile);
   const auto again = parse_probes(to_json(probes));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->names, probes.names);
@@ -49,7 +49,7 @@ TEST(Probes, FileIsReadBack) {
 }
 
 TEST(Probes, TopologyTellsWhereItComesFrom) {
-  const Topology made = *topology_of(*parse_probes(kFile));
+  const Topology made = *topology_of(*parse_probes(kProbesFile));
   EXPECT_TRUE(is_of_probes(made));
   EXPECT_TRUE(is_of_probes(*parse_topology(to_json(made))));
   EXPECT_FALSE(is_of_probes(*star(3, {})));
@@ -64,7 +64,7 @@ TEST(Probes, TopologyTellsWhereItComesFrom) {
 }
 
 TEST(Probes, TopologyHasAPathOfEachPair) {
-  const auto probes = parse_probes(kFile);
+  const auto probes = parse_probes(kProbesFile);
   ASSERT_TRUE(probes.ok()) << probes.status();
   const auto topology = topology_of(*probes);
   ASSERT_TRUE(topology.ok()) << topology.status();
@@ -87,7 +87,7 @@ TEST(Probes, TopologyHasAPathOfEachPair) {
       EXPECT_EQ(topology->bits_per_second(channels[0]), nic) << "the largest of the row";
     }
   }
-  const auto parsed = parse_topology(kFile);
+  const auto parsed = parse_topology(kProbesFile);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   expect_same(*topology, *parsed);
 }
@@ -100,49 +100,49 @@ TEST(Probes, OneHost) {
 }
 
 TEST(Probes, Fields) {
-  EXPECT_THAT(error_of("7"), HasSubstr("the file with probes is 7"));
-  EXPECT_THAT(error_with("\"hosts\"", "\"host\""), HasSubstr("no field \"hosts\""));
-  EXPECT_THAT(error_with("\"latency_us\"", "\"latency\""), HasSubstr("no field \"latency_us\""));
-  EXPECT_THAT(error_with("\"bandwidth\"", "\"bw\""), HasSubstr("no field \"bandwidth\""));
-  EXPECT_THAT(error_with("\"hosts\"", "\"x\": 0, \"hosts\""), HasSubstr("unknown field 'x'"));
-  EXPECT_THAT(error_with("[\"a\", \"b\", \"c\"]", "[]"), HasSubstr("\"hosts\" is empty"));
-  EXPECT_THAT(error_with("[\"a\", \"b\", \"c\"]", "3"), HasSubstr("\"hosts\" is 3; give a list of names"));
-  EXPECT_THAT(error_with("\"b\"", "{\"name\": \"b\"}"), HasSubstr("hosts[1] is an object; give a name"));
+  EXPECT_THAT(probes_error("7"), HasSubstr("the file with probes is 7"));
+  EXPECT_THAT(probes_error_with("\"hosts\"", "\"host\""), HasSubstr("no field \"hosts\""));
+  EXPECT_THAT(probes_error_with("\"latency_us\"", "\"latency\""), HasSubstr("no field \"latency_us\""));
+  EXPECT_THAT(probes_error_with("\"bandwidth\"", "\"bw\""), HasSubstr("no field \"bandwidth\""));
+  EXPECT_THAT(probes_error_with("\"hosts\"", "\"x\": 0, \"hosts\""), HasSubstr("unknown field 'x'"));
+  EXPECT_THAT(probes_error_with("[\"a\", \"b\", \"c\"]", "[]"), HasSubstr("\"hosts\" is empty"));
+  EXPECT_THAT(probes_error_with("[\"a\", \"b\", \"c\"]", "3"), HasSubstr("\"hosts\" is 3; give a list of names"));
+  EXPECT_THAT(probes_error_with("\"b\"", "{\"name\": \"b\"}"), HasSubstr("hosts[1] is an object; give a name"));
 }
 
 TEST(Probes, Sizes) {
-  EXPECT_THAT(error_with("[\"a\", \"b\", \"c\"]", "[\"a\", \"b\"]"),
+  EXPECT_THAT(probes_error_with("[\"a\", \"b\", \"c\"]", "[\"a\", \"b\"]"),
               HasSubstr("\"latency_us\" has 3 entries; give 2, one for each host"));
-  EXPECT_THAT(error_with("[10, null, 30]", "[10, null]"), HasSubstr("latency_us[1] has 2 entries; give 3"));
-  EXPECT_THAT(error_with(", [2e9, 4e9, \"x\"]", ""), HasSubstr("\"bandwidth\" has 2 entries; give 3"));
-  EXPECT_THAT(error_with("[10, null, 30]", "10"), HasSubstr("latency_us[1] is 10; give a list"));
+  EXPECT_THAT(probes_error_with("[10, null, 30]", "[10, null]"), HasSubstr("latency_us[1] has 2 entries; give 3"));
+  EXPECT_THAT(probes_error_with(", [2e9, 4e9, \"x\"]", ""), HasSubstr("\"bandwidth\" has 2 entries; give 3"));
+  EXPECT_THAT(probes_error_with("[10, null, 30]", "10"), HasSubstr("latency_us[1] is 10; give a list"));
   std::string names;
   for (int i = 0; i < 4096; ++i) absl::StrAppend(&names, i == 0 ? "" : ", ", "\"h", i, "\"");
-  EXPECT_THAT(error_with("\"a\", \"b\", \"c\"", names), HasSubstr("give 4095 hosts or fewer"));
+  EXPECT_THAT(probes_error_with("\"a\", \"b\", \"c\"", names), HasSubstr("give 4095 hosts or fewer"));
 }
 
 TEST(Probes, Entries) {
   for (const char* bad : {"-1", "null", "\"1us\"", "[]"}) {
-    EXPECT_THAT(error_with("20.5", bad), HasSubstr("latency_us[0][2] is ")) << bad;
+    EXPECT_THAT(probes_error_with("20.5", bad), HasSubstr("latency_us[0][2] is ")) << bad;
   }
   for (const char* bad : {"0", "-1", "null", "\"fast\"", "{}"}) {
-    EXPECT_THAT(error_with("\"4Gbit\"", bad), HasSubstr("bandwidth[1][2] is ")) << bad;
+    EXPECT_THAT(probes_error_with("\"4Gbit\"", bad), HasSubstr("bandwidth[1][2] is ")) << bad;
   }
-  EXPECT_THAT(error_with("20.5", "NaN"), HasSubstr("NaN and Infinity are no numbers of JSON"));
+  EXPECT_THAT(probes_error_with("20.5", "NaN"), HasSubstr("NaN and Infinity are no numbers of JSON"));
 }
 
 TEST(Probes, Asymmetry) {
-  EXPECT_THAT(error_with("[10, null, 30]", "[11, null, 30]"),
+  EXPECT_THAT(probes_error_with("[10, null, 30]", "[11, null, 30]"),
               HasSubstr("latency_us[0][1] is 10, but latency_us[1][0] is 11; both stand for one link, so give both "
                         "entries their mean"));
-  EXPECT_THAT(error_with("\"4Gbit\"", "\"5Gbit\""),
+  EXPECT_THAT(probes_error_with("\"4Gbit\"", "\"5Gbit\""),
               HasSubstr("bandwidth[1][2] is \"5Gbit\", but bandwidth[2][1] is 4000000000.0"));
 }
 
 TEST(Probes, NamesOfHosts) {
-  const auto twice = parse_topology(with_replaced(kFile, "\"b\"", "\"a\""));
+  const auto twice = parse_topology(with_replaced(kProbesFile, "\"b\"", "\"a\""));
   EXPECT_THAT(std::string(twice.status().message()), HasSubstr("'a' occurs twice"));
-  const auto port = parse_topology(with_replaced(kFile, "\"b\"", "\"port-of-a\""));
+  const auto port = parse_topology(with_replaced(kProbesFile, "\"b\"", "\"port-of-a\""));
   EXPECT_THAT(std::string(port.status().message()), HasSubstr("'port-of-a' occurs twice"));
 }
 

@@ -21,7 +21,7 @@ void expect_built(absl::string_view spec, const absl::StatusOr<Topology>& expect
   expect_same(*made, *expected);
 }
 
-std::string error_of(absl::string_view spec) { return error_of(topology_of_spec(spec, kSpeed)); }
+std::string spec_error(absl::string_view spec) { return error_of(topology_of_spec(spec, kSpeed)); }
 
 TEST(Spec, EachKind) {
   expect_built("star:5", star(5, kSpeed));
@@ -37,19 +37,19 @@ TEST(Spec, BeginsWithAKnownKind) {
 }
 
 TEST(Spec, NamesTheWrongPart) {
-  EXPECT_THAT(error_of("ring:5"), HasSubstr("expected star:N, fat-tree:K"));
-  EXPECT_THAT(error_of("star:"), AllOf(HasSubstr("the number of hosts is ''"), HasSubstr("star:16")));
-  EXPECT_THAT(error_of("star:4x4"), HasSubstr("expected one number; write for example star:16"));
-  EXPECT_THAT(error_of("bigraph:4"), HasSubstr("expected two numbers with an x between them"));
-  EXPECT_THAT(error_of("racks:2x3x4"), AllOf(HasSubstr("expected two numbers"), HasSubstr("racks:4x8")));
-  EXPECT_THAT(error_of("racks:2x"), HasSubstr("the number of hosts in a rack is ''"));
-  EXPECT_THAT(error_of("bigraph:-1x4"), HasSubstr("the number of hosts at a switch is '-1'"));
+  EXPECT_THAT(spec_error("ring:5"), HasSubstr("expected star:N, fat-tree:K"));
+  EXPECT_THAT(spec_error("star:"), AllOf(HasSubstr("the number of hosts is ''"), HasSubstr("star:16")));
+  EXPECT_THAT(spec_error("star:4x4"), HasSubstr("expected one number; write for example star:16"));
+  EXPECT_THAT(spec_error("bigraph:4"), HasSubstr("expected two numbers with an x between them"));
+  EXPECT_THAT(spec_error("racks:2x3x4"), AllOf(HasSubstr("expected two numbers"), HasSubstr("racks:4x8")));
+  EXPECT_THAT(spec_error("racks:2x"), HasSubstr("the number of hosts in a rack is ''"));
+  EXPECT_THAT(spec_error("bigraph:-1x4"), HasSubstr("the number of hosts at a switch is '-1'"));
   for (const char* bad : {"fat-tree:+4", "fat-tree: 4", "fat-tree:4.0", "fat-tree:99999999999", "fat-tree:four"}) {
-    EXPECT_THAT(error_of(bad), AllOf(HasSubstr("the number of ports is "), HasSubstr("fat-tree:4"))) << bad;
+    EXPECT_THAT(spec_error(bad), AllOf(HasSubstr("the number of ports is "), HasSubstr("fat-tree:4"))) << bad;
   }
-  EXPECT_THAT(error_of("fat-tree:5"), AllOf(HasSubstr("'fat-tree:5'"), HasSubstr("an even number from 2 to 64")));
-  EXPECT_THAT(error_of("bigraph:2x3"), AllOf(HasSubstr("no two equal sides"), HasSubstr("bigraph:4x8")));
-  EXPECT_THAT(error_of("star:0"), HasSubstr("give 1 or more"));
+  EXPECT_THAT(spec_error("fat-tree:5"), AllOf(HasSubstr("'fat-tree:5'"), HasSubstr("an even number from 2 to 64")));
+  EXPECT_THAT(spec_error("bigraph:2x3"), AllOf(HasSubstr("no two equal sides"), HasSubstr("bigraph:4x8")));
+  EXPECT_THAT(spec_error("star:0"), HasSubstr("give 1 or more"));
 }
 
 }  // namespace

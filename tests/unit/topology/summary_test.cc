@@ -6,6 +6,7 @@
 #include "common/topology/builders.h"
 #include "common/topology/probes.h"
 #include "common/topology/tiers.h"
+#include "tests/unit/topology/value.h"
 
 namespace gleaner::topology {
 namespace {
@@ -14,11 +15,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-Topology value(absl::StatusOr<Topology> made) {
-  EXPECT_TRUE(made.ok()) << made.status();
-  return *std::move(made);
-}
 
 Summary summary_of(const Topology& topology) { return summarize(topology, Paths(topology)); }
 

@@ -14,7 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Link link(uint32_t a, uint32_t b) { return {a, b, 1e9, 1e9, 1e-6}; }
