@@ -71,7 +71,7 @@ function(gleaner_test name)
   cmake_parse_arguments(ARG "OPTIMIZED" "TIMEOUT" "SOURCES;DEPENDS;LINKS;LABELS;ARGS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
   add_executable(${name} ${ARG_SOURCES})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests UNITY_BUILD OFF)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_test_paths GTest::gmock GTest::gtest_main
                                         gleaner_warnings)
   if(ARG_OPTIMIZED)
