@@ -1,6 +1,7 @@
 #include "coordinator/efficiency_meter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +14,7 @@ namespace gleaner::coordinator {
 namespace {
 
 constexpr absl::Duration kSampleEvery = absl::Seconds(5);
-constexpr absl::Duration kSettleWithin = absl::Seconds(5);
+constexpr absl::Duration kSettleWithin = absl::Seconds(5);  // without a common step, ends of steps are estimated
 constexpr double kRounding = 1e-9;
 constexpr double kLeastWait = 1e-6;  // seconds; less is due to rounding
 
@@ -29,6 +30,27 @@ EfficiencyMeter::Bound make_bound(const plan::Plan& plan, const strategy::JobNet
   const absl::StatusOr<strategy::StreamBound> bound = strategy::stream_bound(plan, network);
   if (!bound.ok()) return {.is_known = false};
   return {.with_summers = bound->seconds_per_byte, .without_summers = bound->seconds_per_byte_without_summers};
+}
+
+void add(RankTotals& totals, const Measured& before, const Measured& after, const EfficiencyMeter::Bound& bound) {
+  // The counters of a rank that was started again begin at zero.
+  if (after.steps < before.steps || after.bytes < before.bytes) return;
+  const auto more = static_cast<double>(after.bytes - before.bytes);
+  totals.steps += static_cast<double>(after.steps - before.steps);
+  totals.bytes += more;
+  totals.step_bytes += static_cast<double>(after.step_bytes) - static_cast<double>(before.step_bytes);
+  totals.seconds += after.communication_seconds - before.communication_seconds;
+  totals.open_bytes = static_cast<double>(after.open_bytes);
+  if (!bound.is_known) totals.bytes_of_unknown_bound += more;
+  totals.bound_seconds += more * bound.with_summers;
+  totals.bound_seconds_without_summers += more * bound.without_summers;
+}
+
+// Returns the number of the last step that a report counts.
+uint64_t last_step(const Report& report, const RankTotals& totals) {
+  uint64_t last = 0;
+  for (const Measured& measured : report.measured) last = std::max(last, measured.last_step);
+  return last > 0 ? last : static_cast<uint64_t>(totals.steps);
 }
 
 }  // namespace
@@ -68,26 +90,14 @@ std::string efficiency_text(Basis basis, double efficiency) {
   return "";
 }
 
-void EfficiencyMeter::Totals::add(const Measured& before, const Measured& after, const Bound& bound) {
-  // The counters of a rank that was started again begin at zero.
-  if (after.steps < before.steps || after.bytes < before.bytes) return;
-  const auto more = static_cast<double>(after.bytes - before.bytes);
-  steps += after.steps - before.steps;
-  bytes += more;
-  step_bytes += static_cast<double>(after.step_bytes) - static_cast<double>(before.step_bytes);
-  seconds += after.communication_seconds - before.communication_seconds;
-  open_bytes = static_cast<double>(after.open_bytes);
-  if (!bound.is_known) bytes_of_unknown_bound += more;
-  bound_seconds += more * bound.with_summers;
-  bound_seconds_without_summers += more * bound.without_summers;
-}
-
 EfficiencyMeter::Bound EfficiencyMeter::bound_of(const plan::Plan& plan) const {
   const auto epoch = epochs_.find(plan.epoch);
   return epoch == epochs_.end() ? make_bound(plan, network_) : epoch->second.bound;
 }
 
 void EfficiencyMeter::on_plan(const plan::Plan& plan) {
+  // A worker that joins counts its steps from its own start.
+  if (!epochs_.empty() && epochs_.rbegin()->second.figures.workers != plan.workers) are_aligned_ = false;
   Epoch& epoch = epochs_[plan.epoch];
   epoch.figures.epoch = plan.epoch;
   epoch.figures.workers = plan.workers;
@@ -99,47 +109,57 @@ void EfficiencyMeter::on_plan(const plan::Plan& plan) {
 
 void EfficiencyMeter::on_report(uint32_t rank, const Report& report, absl::Duration now) {
   Rank& kept = ranks_[rank];
+  if (report.steps < kept.latest.steps) are_aligned_ = false;
   kept.latest = report;
-  Totals totals = kept.totals;
+  RankTotals totals = kept.totals;
   for (const Measured& measured : report.measured) {
     const auto epoch = epochs_.find(measured.epoch);
     if (epoch == epochs_.end()) continue;  // an epoch of an earlier coordinator
-    totals.add(kept.counted[measured.epoch].measured, measured, epoch->second.bound);
+    add(totals, kept.counted[measured.epoch].measured, measured, epoch->second.bound);
   }
   forget(kept, report);
   for (const Measured& measured : report.measured) kept.counted[measured.epoch].measured = measured;
   if (totals == kept.totals) return;
-  if (kept.is_settled() && unsettled_++ == 0) unsettled_since_ = now;
   kept.totals = totals;
-  settle(now);
+  settle(rank, last_step(report, totals), now);
 }
 
-// Once every rank has reported further steps, their waits are known. A rank that ends before the others reports none.
-void EfficiencyMeter::settle(absl::Duration now) {
-  if (unsettled_ == ranks()) {
-    settle_waits();
-  } else if (now - unsettled_since_ < kSettleWithin) {
-    return;
+// A rank that ends before the others reports no further steps. The steps of the others then settle without waits.
+void EfficiencyMeter::settle(uint32_t rank, uint64_t last_step, absl::Duration now) {
+  if (!are_synchronous_ || !are_aligned_) return settle_all(now);
+  if (!unsettled_since_.has_value()) unsettled_since_ = now;
+  if (common_.add(rank, last_step, ranks_[rank].totals)) {
+    add_waits(last_step);
+    unsettled_since_.reset();
+    for (uint32_t each = 0; each < ranks(); ++each) {
+      settle_until(ranks_[each], common_.last(each), now);
+      if (ranks_[each].totals.steps > ranks_[each].settled.totals.steps) unsettled_since_ = now;
+    }
+  } else if (now - *unsettled_since_ >= kSettleWithin) {
+    if (const std::optional<uint64_t> reached = common_.reached()) add_waits(*reached);
+    settle_all(now);
   }
-  unsettled_ = 0;
-  for (Rank& rank : ranks_) {
-    if (rank.totals == rank.settled.totals) continue;
+}
+
+void EfficiencyMeter::settle_all(absl::Duration now) {
+  for (Rank& rank : ranks_) settle_until(rank, rank.totals, now);
+  unsettled_since_.reset();
+}
+
+void EfficiencyMeter::settle_until(Rank& rank, const RankTotals& totals, absl::Duration now) {
+  if (totals.steps > rank.settled.totals.steps) {
     if (rank.samples.empty() || rank.settled.at - rank.samples.back().at >= kSampleEvery) {
       rank.samples.push_back(rank.settled);
     }
     while (rank.samples.size() > 1 && now - rank.samples[1].at >= kWindow) rank.samples.pop_front();
-    rank.settled = {now, rank.totals};
+    rank.settled = {now, totals};
   }
+  rank.settled.totals.waiting_seconds = rank.totals.waiting_seconds;
 }
 
-void EfficiencyMeter::settle_waits() {
-  if (!are_synchronous_) return;
-  std::vector<RankSteps> steps;
-  for (const Rank& rank : ranks_) {
-    const Totals& before = rank.settled.totals;
-    steps.push_back({static_cast<double>(rank.totals.steps - before.steps), rank.totals.seconds - before.seconds,
-                     rank.totals.bound_seconds - before.bound_seconds});
-  }
+void EfficiencyMeter::add_waits(uint64_t last_step) {
+  const std::vector<RankSteps> steps = common_.advance(last_step);
+  if (steps.empty()) return;
   const RankWaits waits = waits_of(steps);
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     ranks_[rank].totals.waiting_seconds += waits.seconds[rank];
@@ -165,8 +185,8 @@ double EfficiencyMeter::round_trip_seconds() const {
 }
 
 Figures EfficiencyMeter::of(const Counted& counted, const Bound& bound, double round_trip_seconds) {
-  Totals totals;
-  totals.add({}, counted.measured, bound);
+  RankTotals totals;
+  add(totals, {}, counted.measured, bound);
   totals.waiting_seconds = counted.waiting_seconds;
   return between({}, totals, round_trip_seconds);
 }
@@ -184,15 +204,15 @@ void EfficiencyMeter::forget(Rank& rank, const Report& report) {
   }
 }
 
-Figures EfficiencyMeter::between(const Totals& before, const Totals& after, double round_trip_seconds) {
+Figures EfficiencyMeter::between(const RankTotals& before, const RankTotals& after, double round_trip_seconds) {
   Figures figures;
-  figures.steps = after.steps - before.steps;
+  const double steps = after.steps - before.steps;
+  figures.steps = static_cast<uint64_t>(std::llround(steps));
   const double seconds = after.seconds - before.seconds;
   const double all = after.bytes - before.bytes;
   if (figures.steps == 0 || !(seconds > 0) || !(all > 0)) return {};
   // Leaves out bytes that were in flight at the beginning, since they belong to steps that began earlier.
   const double part = std::max(0.0, 1 - before.open_bytes / all);
-  const auto steps = static_cast<double>(figures.steps);
   const double step_bytes = after.step_bytes - before.step_bytes;
   figures.bytes_per_step = (step_bytes > 0 ? step_bytes : part * all) / steps;
   // Waits are added when all ranks have reported, so they may belong to another epoch or window than the time.
@@ -230,7 +250,7 @@ Figures EfficiencyMeter::window(absl::Duration now) const {
     if (rank.samples.empty()) continue;  // no steps, or steps whose waits are not known
     auto from = rank.samples.rbegin();
     while (std::next(from) != rank.samples.rend() && now - from->at < kWindow) ++from;
-    const Figures figures = between(from->totals, rank.totals, rank.latest.round_trip_seconds);
+    const Figures figures = between(from->totals, rank.settled.totals, rank.latest.round_trip_seconds);
     if (is_slower(figures, slowest)) slowest = figures;
   }
   return slowest;

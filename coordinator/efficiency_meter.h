@@ -5,7 +5,8 @@
 // plan that was in force while the step ran. A step that spans a change of
 // plan counts for neither plan (comm-lib/runtime/meter.h), so efficiency is at most 1, even if summers come and go. All
 // figures are those of the slowest rank, the one with sums in flight for the most time per step. The time in which it
-// waits for a late rank is no communication (rank_waits.h). Pure: the caller passes the time. Not thread safe.
+// waits for a late rank is no communication (rank_waits.h): steps are *settled* when their waits are known. Pure: the
+// caller passes the time. Not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,8 @@
 #include "absl/time/time.h"
 #include "common/control/report.h"
 #include "common/plan/plan.h"
+#include "coordinator/common_steps.h"
+#include "coordinator/rank_totals.h"
 
 namespace gleaner::strategy {
 struct JobNetwork;
@@ -89,7 +92,7 @@ class EfficiencyMeter {
 
   // `network`: the network of the job, which must outlive this object; null: one switch.
   explicit EfficiencyMeter(uint32_t ranks, const strategy::JobNetwork* network = nullptr)
-      : network_(network), ranks_(ranks) {}
+      : network_(network), ranks_(ranks), common_(ranks) {}
 
   // Records that `plan` comes into force. Core also calls this with the plan that it takes up from another coordinator.
   void on_plan(const plan::Plan& plan);
@@ -97,7 +100,7 @@ class EfficiencyMeter {
 
   // Returns the bound of a plan.
   Bound bound_of(const plan::Plan& plan) const;
-  // Returns the figures of the steps that ended within kWindow; if there are none, of the last steps that ended.
+  // Returns the figures of the settled steps that ended within kWindow; if there are none, of the last ones that ended.
   Figures window(absl::Duration now) const;
   // Returns the figures of all steps of the job.
   Figures whole() const;
@@ -114,23 +117,9 @@ class EfficiencyMeter {
   uint32_t ranks() const { return static_cast<uint32_t>(ranks_.size()); }
 
  private:
-  // The figures that one rank has measured, summed over epochs.
-  struct Totals {
-    uint64_t steps = 0;
-    double bytes = 0;
-    double step_bytes = 0;
-    double bytes_of_unknown_bound = 0;
-    double seconds = 0;  // of communication and waiting
-    double waiting_seconds = 0;
-    double bound_seconds = 0;
-    double bound_seconds_without_summers = 0;
-    double open_bytes = 0;  // of the latest epoch; not cumulative
-    void add(const Measured& before, const Measured& after, const Bound& bound);
-    friend bool operator==(const Totals&, const Totals&) = default;
-  };
   struct Sample {
     absl::Duration at;
-    Totals totals;
+    RankTotals totals;
   };
   struct Counted {
     Measured measured;
@@ -139,11 +128,10 @@ class EfficiencyMeter {
   struct Rank {
     Report latest;
     std::map<uint32_t, Counted> counted;  // by epoch, of the epochs that the latest reports contain
-    Totals totals;
-    Sample settled;              // the latest totals whose waits are known
+    RankTotals totals;
+    Sample settled;              // at the end of the last settled step
     std::deque<Sample> samples;  // earlier settled totals, at least kSampleEvery apart; a window begins at the front
     double waited_for_seconds = 0;
-    bool is_settled() const { return totals.steps <= settled.totals.steps; }
   };
   struct Epoch {
     Bound bound;
@@ -151,18 +139,21 @@ class EfficiencyMeter {
   };
 
   // Returns the figures of a rank between two totals; `round_trip_seconds` is that of the rank.
-  static Figures between(const Totals& before, const Totals& after, double round_trip_seconds);
+  static Figures between(const RankTotals& before, const RankTotals& after, double round_trip_seconds);
   static Figures of(const Counted& counted, const Bound& bound, double round_trip_seconds);
   void forget(Rank& rank, const Report& report);
-  void settle(absl::Duration now);
-  void settle_waits();
+  void settle(uint32_t rank, uint64_t last_step, absl::Duration now);
+  void settle_all(absl::Duration now);
+  void settle_until(Rank& rank, const RankTotals& totals, absl::Duration now);
+  void add_waits(uint64_t last_step);
 
   const strategy::JobNetwork* const network_;
   std::vector<Rank> ranks_;
   std::map<uint32_t, Epoch> epochs_;
-  bool are_synchronous_ = true;  // every sum waits for all ranks
-  uint32_t unsettled_ = 0;       // ranks with steps whose waits are not known
-  absl::Duration unsettled_since_;
+  CommonSteps common_;
+  bool are_synchronous_ = true;                    // every sum waits for all ranks
+  bool are_aligned_ = true;                        // all ranks have counted their steps since the start of the job
+  std::optional<absl::Duration> unsettled_since_;  // empty: all steps are settled
 };
 
 }  // namespace gleaner::coordinator

@@ -12,7 +12,7 @@
 
 namespace gleaner::coordinator {
 
-// Steps of one rank. Ranks may report different numbers of the same steps.
+// The steps of one rank between two steps that all ranks have ended.
 struct RankSteps {
   double steps = 0;
   double communication_seconds = 0;
@@ -24,7 +24,12 @@ struct RankWaits {
   size_t latest = 0;            // the rank that communicates least
 };
 
+// A wait that is a smaller part of the communication is taken for noise: times of ranks are measured at different
+// moments, and estimated if steps are short (common_steps.h).
+inline constexpr double kLeastWaitPart = 0.05;
+
 // Returns for how long each rank waits. Communication that would be left without the waits is never below its bound.
+// Ranks that count different numbers of steps have left out different steps, so none of them is known to wait.
 RankWaits waits_of(std::span<const RankSteps> ranks);
 
 }  // namespace gleaner::coordinator
