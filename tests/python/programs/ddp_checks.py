@@ -83,6 +83,54 @@ def check_models_of_one_name_are_told_of_names() -> None:
         loss_of(one, 1, 0).backward()
 
 
+def assert_same_on_both_ranks(tensors: list[torch.Tensor]) -> None:
+    for tensor in tensors:
+        total = tensor.clone()
+        torch.distributed.all_reduce(total)
+        assert torch.equal(total, 2 * tensor)
+
+
+def check_join_serves_uneven_inputs() -> None:
+    """After its last input, rank 0 takes part in the averages of rank 1, outside of a backward pass."""
+    model = twin()
+    wrapped = distributed(model, gln.DDPState("uneven"))
+    optimizer = momentum(model)
+    with wrapped.join():
+        for step in range(2 + gln.rank()):
+            optimizer.zero_grad()
+            loss_of(wrapped, gln.rank(), step).backward()
+            optimizer.step()
+    assert_same_on_both_ranks([parameter.detach() for parameter in model.parameters()])
+
+
+def check_an_error_leaves_the_model_of_another_thread_alone() -> None:
+    model, state = twin(), gln.DDPState("unharmed")
+    one, other = distributed(twin(), gln.DDPState("twice")), distributed(twin(), gln.DDPState("twice"))
+    if gln.rank() == 0:
+        begun = threading.Event()
+
+        def hook(state, bucket):
+            future = gln.ddp_hook(state, bucket)
+            begun.set()
+            return future
+
+        wrapped = nn.parallel.DistributedDataParallel(model)
+        wrapped.register_comm_hook(state, hook)
+        thread = threading.Thread(target=lambda: loss_of(wrapped, 0, 0).backward())
+        thread.start()
+        begun.wait()
+        raises(gln.GleanerError, (loss_of(one, 0, 0) + loss_of(other, 0, 0)).backward)
+        torch.distributed.barrier()
+        thread.join()
+    else:
+        wrapped = nn.parallel.DistributedDataParallel(model)
+        wrapped.register_comm_hook(state, gln.ddp_hook)
+        torch.distributed.barrier()
+        loss_of(one, 1, 0).backward()
+        loss_of(wrapped, 1, 0).backward()
+    assert_same_on_both_ranks([parameter.grad for parameter in model.parameters() if parameter.grad is not None])
+
+
 def check_one_thread_serves_all_models() -> None:
     assert [thread.name for thread in threading.enumerate()].count("gln-python") == 1
 

@@ -49,7 +49,8 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
 
     Returns:
         A future of the averaged buffer, which the thread gln-python completes. If the request fails, the future has the
-        buffer as it is, and backward() raises the GleanerError of the request at its end.
+        buffer as it is, and backward() raises the GleanerError of the request at its end. Outside of a backward pass,
+        where DDP.join() calls the hook, the future has the error.
 
     Raises:
         FailedPreconditionError: There is no session, or a bucket with this name is in flight, as when two models use
@@ -58,26 +59,33 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
         GleanerError: The session has failed; see gleaner.errors.
     """
     flight = _Flight(bucket.buffer())
-    # DDP would make a RuntimeError of an error of the hook or of the future.
-    Variable._execution_engine.queue_callback(flight.raise_after_ddp)
     try:
         _average(state, bucket, flight)
     except (GleanerError, TypeError) as error:
-        flight.fail(error)
         # This backward pass ends with the error, so it waits for no other bucket.
         for each in list(_in_flight):
-            each.give_up()
+            if each.thread == flight.thread:
+                each.fail(error)
     return flight.average
 
 
 class _Flight:
-    """The future of one bucket, which always gets a result, and the error that backward() raises. Thread safe."""
+    """The future of one bucket, and the error that backward() raises. Thread safe.
+
+    In a backward pass the future always gets a result, since DDP would make a RuntimeError of an error of the future.
+    """
 
     def __init__(self, buffer: torch.Tensor) -> None:
         self.average: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        self.thread = threading.get_ident()  # a thread runs one backward pass at a time
         self._buffer = buffer
         self._error: Optional[Exception] = None
         self._lock = threading.Lock()
+        try:
+            Variable._execution_engine.queue_callback(self._raise_after_ddp)
+            self._is_in_backward = True
+        except RuntimeError:
+            self._is_in_backward = False
         _in_flight.add(self)
 
     def finish(self, tensor: torch.Tensor) -> None:
@@ -87,14 +95,18 @@ class _Flight:
                 self.average.set_result(tensor)
 
     def fail(self, error: Exception) -> None:
-        self._error = error
-        self.give_up()
-
-    def give_up(self) -> None:
         """Ends the flight without an average. A request that is under way still overwrites the buffer."""
-        self.finish(self._buffer)
+        with self._lock:
+            if self.average.done():
+                return
+            self._error = error
+            _in_flight.discard(self)
+            if self._is_in_backward:
+                self.average.set_result(self._buffer)
+            else:
+                self.average.set_exception(error)
 
-    def raise_after_ddp(self) -> None:
+    def _raise_after_ddp(self) -> None:
         """Raises the error after the callback in which DDP waits for all buckets, at the end of the backward pass.
 
         DDP queues its callback with its last bucket, so this function queues another one, which comes after that.
