@@ -63,7 +63,9 @@ absl::Status Declarations::differs(const Entry& entry, uint32_t rank, const plan
   }
   const std::string first = roster_.name(entry.first_rank), other = roster_.name(rank);
   const std::string difference = this->difference(entry, rank);
-  if (const auto optimizer = optimizer_of_roll(tensor.name); optimizer.has_value()) {
+  const auto optimizer = optimizer_of_roll(tensor);
+  if (optimizer.has_value() && optimizer_of_roll(entry.tensor).has_value() &&
+      entry.tensor.elements != tensor.elements) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", *optimizer, "' has ", parameters_of_roll(entry.tensor.elements, roster_.ranks()),
                      " parameters on ", first, " and ", parameters_of_roll(tensor.elements, roster_.ranks()), " on ",
@@ -82,7 +84,7 @@ std::string Declarations::difference(const Entry& differing, uint32_t other) con
   for (size_t i = pending_begin_; i < pending_.size(); ++i) {
     const Entry& entry = entries_.at(pending_[i]);
     if (entry.by.empty() || entry.by[one] == entry.by[other]) continue;
-    const bool is_roll = optimizer_of_roll(entry.tensor.name).has_value();  // it is declared last
+    const bool is_roll = optimizer_of_roll(entry.tensor).has_value();  // it is declared last
     if (&entry != &differing && !is_roll && (first == nullptr || entry.tensor.priority < first->tensor.priority))
       first = &entry;
   }
