@@ -12,7 +12,8 @@ namespace gleaner::coordinator {
 std::optional<Failure> DeadlockDetector::check_declarations(absl::Duration now, Actions& actions) {
   const std::optional<absl::Duration> since = declarations_.oldest_pending();
   if (!since.has_value()) return std::nullopt;
-  const bool is_due = now - *since > std::min(kStallAfter, options_.declare_timeouts.waiting);
+  const auto& [waiting, busy] = options_.declare_timeouts;
+  const bool is_due = now - *since > std::min({kStallAfter, waiting, busy.value_or(waiting)});
   // This function runs with every Declare, so it looks up the missing ranks only when they can matter.
   const std::vector<uint32_t> missing =
       is_due || roster_.left_ranks() > 0 ? declarations_.missing() : std::vector<uint32_t>();

@@ -132,7 +132,8 @@ absl::Status validate(const Options& options) {
                                                    plan::kMinPartitionBytes, " to ", plan::kMaxPartitionBytes));
   }
   const absl::Duration least = absl::Milliseconds(100);
-  if (options.start_timeout < least || options.deadline < least || options.declare_timeouts.waiting < least) {
+  if (options.start_timeout < least || options.deadline < least || options.declare_timeouts.waiting < least ||
+      options.declare_timeouts.busy.value_or(least) < least) {
     return absl::InvalidArgumentError("timeouts and the deadline are at least 100 ms");
   }
   return absl::OkStatus();

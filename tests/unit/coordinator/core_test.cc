@@ -412,6 +412,45 @@ TEST(Core, RollCallsOfDifferentSizesTellTheNumbersOfParameters) {
                         "'optimizer.0.gradient.2.weight'; every rank must wrap the optimizers of the same models"));
 }
 
+TEST(Core, NamesThatResembleRollCallsAreOtherTensors) {
+  for (const auto& [name, type] : {std::pair("camera.roll", DataType::kFloat32),
+                                   {"camera.roll", DataType::kInt32},
+                                   {"optimizer.x.roll", DataType::kInt32},
+                                   {"optimizer.0.roll", DataType::kInt32}}) {
+    Stage stage(options(2, 0));
+    stage.start();
+    stage.declare(0, {{name, 10, type}});
+    stage.declare(1, {{name, 10, DataType::kFloat64}});
+    EXPECT_THAT(stage.failure(),
+                AllOf(HasSubstr(absl::StrCat("tensor '", name, "': worker 0 declared 10 elements of ")),
+                      HasSubstr("worker 1 declared 10 elements of fp64; every rank must declare it alike")));
+  }
+}
+
+TEST(Core, NamesThatResembleBucketsGetNoAdviceAboutModels) {
+  for (const char* name : {"layer.10", "ddp.10", "ddp.x.10", "layer.0.10"}) {
+    Stage stage(options(2, 0));
+    stage.start();
+    stage.declare(1, {{name, 10, DataType::kFloat32}});
+    stage.wait_for(1, name, 0);
+    stage.pass(absl::Minutes(1));
+    ASSERT_FALSE(stage.actions.warnings.empty());
+    EXPECT_THAT(stage.actions.warnings.back(), HasSubstr("every rank must begin the same push_pulls"));
+  }
+}
+
+TEST(Core, ABusyRankMayHaveAShorterLimitThanARankThatWaits) {
+  Options given = options(2, 0);
+  given.declare_timeouts.busy = absl::Seconds(1);
+  Stage stage(given);
+  stage.start();
+  stage.declare(1, {tensor("w")});
+  stage.pass(absl::Seconds(2));
+  EXPECT_THAT(stage.failure(), HasSubstr("tensor 'w' was declared by worker 1 but not by worker 0 within 1s"));
+  given.declare_timeouts.busy = absl::Milliseconds(1);
+  EXPECT_THAT(validate(given).message(), HasSubstr("at least 100 ms"));
+}
+
 TEST(Core, RanksWaitForARankThatLoadsACheckpoint) {
   Stage stage(options(2, 0));
   stage.start();
