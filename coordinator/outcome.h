@@ -5,7 +5,7 @@
 // failure*, for at most Options::Launcher::exit_timeout. In that time the launcher may report how the lost rank's
 // process ended, and the message of the failure then includes that. Or the launcher may report that a rank which had
 // left cleanly exited with an error; then that rank is the cause. The exit of a rank that had not left is a loss, too.
-// It is final at once unless a rank that left cleanly still runs.
+// Such a loss is final at once unless a rank that left cleanly still runs.
 //
 // A loss is also kept as the pending failure while it has suspects (suspects.h). A suspect that sends a message is none
 // any more. A suspect that is lost itself replaces the pending failure. Every suspect has done either of the two

@@ -16,6 +16,15 @@ MeasuredSteps::Epoch* MeasuredSteps::find(uint32_t epoch) {
   return found == epochs_.end() ? nullptr : &*found;
 }
 
+void StepInterval::add(const StepInterval& later) {
+  steps += later.steps;
+  begun_bytes += later.begun_bytes;
+  bytes += later.bytes;
+  open_bytes += later.open_bytes;
+  busy += later.busy;
+  last_step = later.last_step;
+}
+
 void MeasuredSteps::Sum::add(const StepInterval& interval) {
   steps += interval.steps;
   bytes += interval.begun_bytes;
@@ -65,14 +74,7 @@ void MeasuredSteps::leave_out(const Pending& step) {
   if (!std::exchange(is_first_, false)) unlike_.add(step.interval);
   if (Epoch* const epoch = find(step.epoch)) {
     epoch->left_out += step.interval.open_bytes;
-    if (step.interval.is_countable) {
-      epoch->unlike.steps += step.interval.steps;
-      epoch->unlike.begun_bytes += step.interval.begun_bytes;
-      epoch->unlike.bytes += step.interval.bytes;
-      epoch->unlike.open_bytes += step.interval.open_bytes;
-      epoch->unlike.busy += step.interval.busy;
-      epoch->unlike.last_step = step.interval.last_step;
-    }
+    if (step.interval.is_countable) epoch->unlike.add(step.interval);
   }
   if (are_unlike_steps_many()) count_all();
 }

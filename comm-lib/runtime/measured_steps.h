@@ -34,6 +34,9 @@ struct StepInterval {
   absl::Duration busy;       // time with such a request in flight
   bool is_countable = true;  // it belongs to one epoch, and nothing else disturbed it
   uint64_t last_step = 0;    // number of its last step since the start of the rank, from 1 on
+
+  // Adds the figures of a later interval. So open_bytes is the sum over the ends of both.
+  void add(const StepInterval& later);
 };
 
 class MeasuredSteps {
@@ -65,7 +68,7 @@ class MeasuredSteps {
   };
   struct Epoch {
     control::Measured measured;
-    StepInterval unlike;    // sums over unlike steps that do not count, but would
+    StepInterval unlike;    // the unlike steps that do not count, but would
     uint64_t bytes = 0;     // of all requests that ended in intervals that count
     uint64_t left_out = 0;  // of these, the bytes that belong to steps that do not count
   };

@@ -62,6 +62,13 @@ class Job {
   double step_seconds_ = 0;
 };
 
+void expect_waits_only_for(const EfficiencyMeter& meter, uint32_t rank, double seconds) {
+  const std::vector<WaitedFor> waited = meter.waited_for(4);
+  ASSERT_EQ(waited.size(), 1u);
+  EXPECT_EQ(waited[0].rank, rank);
+  EXPECT_NEAR(waited[0].seconds, seconds, 1e-9);
+}
+
 TEST(EfficiencyMeter, JoiningAndLeavingSummersDoNotChangeTheEfficiency) {
   Job job;
   uint32_t epoch = 0;
@@ -138,9 +145,7 @@ TEST(EfficiencyMeter, TheWaitForALateRankIsNoCommunication) {
   EXPECT_NEAR(whole.efficiency, 0.9, 1e-6);
   EXPECT_NEAR(meter.window(now).step_communication_seconds, step, 1e-9);
   EXPECT_NEAR(meter.epochs().at(0).figures.step_communication_seconds, step, 1e-9);
-  ASSERT_EQ(meter.waited_for(4).size(), 1u);
-  EXPECT_EQ(meter.waited_for(4)[0].rank, 1u);
-  EXPECT_NEAR(meter.waited_for(4)[0].seconds, 13, 1e-9);
+  expect_waits_only_for(meter, 1, 13);
 }
 
 TEST(EfficiencyMeter, WaitsForSeveralLateRanksAreTold) {
@@ -241,9 +246,7 @@ TEST(EfficiencyMeter, ALateReportIsComparedWithReportsOfTheSameSteps) {
   at(0, 5, 9, 11);
   at(1, 5, 0, 11);
   EXPECT_NEAR(meter.whole().step_communication_seconds, step, 1e-9);
-  ASSERT_EQ(meter.waited_for(4).size(), 1u);
-  EXPECT_EQ(meter.waited_for(4)[0].rank, 1u);
-  EXPECT_NEAR(meter.waited_for(4)[0].seconds, 9, 1e-9);
+  expect_waits_only_for(meter, 1, 9);
 }
 
 TEST(EfficiencyMeter, TheWindowEndsWithTheLastSettledStep) {
