@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import functools
 import json
 import shutil
 import signal
@@ -13,11 +14,10 @@ import time
 from collections.abc import Sequence
 from typing import Optional
 
-from testing import changes, commands, results
+from testing import changes, steps
 from testing.changes import ChangeError
-from testing.commands import LOGS, ROOT
-from testing.results import Case, Verdict
 from testing.stages import STAGES, Stage
+from testing.steps import LOGS, ROOT, Result, Verdict
 
 FREE_BYTES = 4 << 30  # what the release build and the logs need
 
@@ -33,8 +33,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=f"Runs the check ({check}), as `make test` does.\n"
         "With --long it runs all stages. With names it runs only these stages.\n"
-        "touched runs the long stages that the changes since BASE need, by the table in CONTRIBUTING.md. BASE is a\n"
-        "commit; the default is where this branch left its upstream, or the parent commit.",
+        "touched runs the long stages that the changes since BASE need, by the table in scripts/testing/stages.py.\n"
+        "BASE is a commit; the default is where this branch left its upstream, or the parent commit.",
         epilog="stages, with the usual durations on 2 cores once packages and compiled objects are there:\n"
         + "\n".join(rows)
         + "\n\nA stage that fails does not stop the next one. A test that fails runs once more, alone, and the second\n"
@@ -58,21 +58,17 @@ def chosen(arguments: argparse.Namespace) -> list[Stage]:
         if len(names) > 2:
             fail("expected at most one commit after touched")
         return touched(*names[1:])
-    unknown = [name for name in names if name not in {stage.name for stage in STAGES}]
+    known = [stage.name for stage in STAGES]
+    unknown = [name for name in names if name not in known]
     if unknown:
-        fail(f"expected stages among {', '.join(stage.name for stage in STAGES)}; got '{unknown[0]}'")
-    if names:
-        return [stage for stage in STAGES if stage.name in names]
-    return [stage for stage in STAGES if stage.in_check or arguments.long]
+        fail(f"expected stages among {', '.join(known)}; got '{unknown[0]}'")
+    return [stage for stage in STAGES if stage.name in names or (not names and (stage.in_check or arguments.long))]
 
 
 def touched(base: Optional[str] = None) -> list[Stage]:
     base = base or changes.default_base(ROOT)
     files = changes.changed_files(ROOT, base)
-    needed = changes.stages_for(files, changes.read_rules((ROOT / "CONTRIBUTING.md").read_text()))
-    unknown = set(needed) - {stage.name for stage in STAGES}
-    if unknown:
-        fail(f"the table in CONTRIBUTING.md names unknown stages: {', '.join(sorted(unknown))}")
+    needed = changes.stages_for(files)
     print(f"{len(files)} files differ from {base}; they need {len(needed)} long stages")
     for stage, file in needed.items():
         print(f"  {stage}: {file}")
@@ -80,7 +76,7 @@ def touched(base: Optional[str] = None) -> list[Stage]:
 
 
 class Passed:
-    """Which stages passed with which content of the tree, in build/test-logs/passed.json."""
+    """Which stages passed with the present content of the tree, in build/test-logs/passed.json."""
 
     def __init__(self) -> None:
         self._path = LOGS / "passed.json"
@@ -89,70 +85,76 @@ class Passed:
         except ChangeError:  # not a git checkout: nothing is recorded
             self._tree = ""
 
-    def _read(self) -> list[str]:
+    def stages(self) -> list[str]:
         try:
             return json.loads(self._path.read_text()).get(self._tree, [])
         except (OSError, ValueError):
             return []
 
-    def has(self, stage: Stage) -> bool:
-        return bool(self._tree) and stage.name in self._read()
-
     def add(self, stage: Stage) -> None:
         if self._tree:
-            self._path.write_text(json.dumps({self._tree: sorted({*self._read(), stage.name})}))
+            self._path.write_text(json.dumps({self._tree: sorted({*self.stages(), stage.name})}))
 
 
-def run_stages(stages: list[Stage], passed: Passed, resume: bool) -> tuple[list[Case], list[str]]:
+@functools.cache
+def packages_are_there(packages: str) -> bool:
+    """Installs the missing packages of a set of scripts/bootstrap, with its output on the screen."""
+    return subprocess.run([ROOT / "scripts" / "bootstrap", packages], stdin=subprocess.DEVNULL).returncode == 0
+
+
+def run_stage(stage: Stage, done: dict[str, list[Result]]) -> list[Result]:
+    """Runs the steps that are not yet in `done`, and adds them to it. A step that failed before counts again."""
+    if not packages_are_there(stage.packages):
+        return [Result(f"scripts/bootstrap {stage.packages}", Verdict.FAILED)]
+    for condition, reason in stage.requires:
+        if subprocess.run(["bash", "-c", condition], cwd=ROOT, capture_output=True).returncode != 0:
+            print(f"  skipped: {reason}")
+            return [Result(stage.name, Verdict.SKIPPED, reason)]
+    results: list[Result] = []
+    for name, line in stage.steps.items():
+        ran_before = name in done
+        if not ran_before:
+            done[name] = steps.run_step(name, line)
+        ok = steps.all_passed(done[name])
+        if not (ran_before and ok):
+            results += done[name]
+        if not ok and not steps.is_suite(line):
+            break
+    return results or [Result(f"{stage.name} (it ran no test)", Verdict.FAILED)]
+
+
+def run_stages(stages: list[Stage], passed: Passed, resume: bool) -> tuple[list[Result], list[str]]:
     """Runs the stages. Returns the results, and a line about each stage."""
-    cases: list[Case] = []
+    results: list[Result] = []
     lines: list[str] = []
-    installed: set[str] = set()
+    done: dict[str, list[Result]] = {}
     for number, stage in enumerate(stages, 1):
         print(f"\n== {number}/{len(stages)} {stage.name}", flush=True)
-        if resume and passed.has(stage):
+        if resume and stage.name in passed.stages():
             lines.append(f"{stage.name}: passed before")
             print("  passed before with the same content of the tree")
             continue
-        start, found = time.monotonic(), []
-        if stage.packages not in installed:
-            found.append(install_packages(stage.packages))
-            installed.add(stage.packages)
-        if all(case.verdict is Verdict.PASSED for case in found):
-            found += stage.run()
-        ok = not any(case.verdict is Verdict.FAILED for case in found)
+        start, found = time.monotonic(), run_stage(stage, done)
+        ok = steps.all_passed(found)
         lines.append(f"{stage.name}: {'ok' if ok else 'FAILED'}, {time.monotonic() - start:.0f} s")
         print(f"== {lines[-1]}", flush=True)
-        if ok and not all(case.verdict is Verdict.SKIPPED for case in found[1:]):
+        if ok and any(result.verdict is not Verdict.SKIPPED for result in found):
             passed.add(stage)
-        cases += found
-    return cases, lines
+        results += found
+    return results, lines
 
 
-def install_packages(packages: str) -> Case:
-    """Installs the missing packages of a set of scripts/bootstrap, with its output on the screen."""
-    start = time.monotonic()
-    status = subprocess.run([ROOT / "scripts" / "bootstrap", packages], stdin=subprocess.DEVNULL).returncode
-    verdict = Verdict.PASSED if status == 0 else Verdict.FAILED
-    return Case(f"bootstrap {packages}", verdict, time.monotonic() - start)
-
-
-def summarize(cases: list[Case], lines: list[str], seconds: float) -> None:
-    print()
-    results.show_slowest(cases)
-    print(f"stages: {'; '.join(lines)}")
-    flaky = [case.name for case in cases if case.verdict is Verdict.FLAKY]
-    if flaky:
-        print("flaky, since they failed and then passed alone (the first outputs: build/test-logs/flaky):")
-        for name in flaky:
-            print(f"  {name}")
-    failed = [case.name for case in cases if case.verdict is Verdict.FAILED]
-    if failed:
-        print("failed:")
-        for name in failed[:20]:
-            print(f"  {name}")
+def summarize(results: list[Result], lines: list[str], seconds: float) -> None:
+    print(f"\nstages: {'; '.join(lines)}")
+    for verdict, title in (
+        (Verdict.FLAKY, "flaky, since they failed and then passed alone"),
+        (Verdict.FAILED, "failed"),
+    ):
+        names = [result.name for result in results if result.verdict is verdict]
+        if names:
+            print("\n  ".join([f"{title}:", *names[:20]]))
     print(f"after {seconds / 60:.1f} minutes:")
-    print(results.counts(cases))
+    print(steps.counts(results))
 
 
 def main() -> int:
@@ -176,17 +178,13 @@ def main() -> int:
     free = shutil.disk_usage(LOGS).free
     if free < FREE_BYTES:
         fail(f"{ROOT / 'build'} has {free >> 20} MiB of free space; the check needs {FREE_BYTES >> 20} MiB")
-    shutil.rmtree(LOGS / "flaky", ignore_errors=True)
-    cases, lines = run_stages(stages, Passed(), arguments.resume)
-    summarize(cases, lines, time.monotonic() - start)
-    return 1 if any(case.verdict is Verdict.FAILED for case in cases) else 0
+    results, lines = run_stages(stages, Passed(), arguments.resume)
+    summarize(results, lines, time.monotonic() - start)
+    return 0 if steps.all_passed(results) else 1
 
 
 if __name__ == "__main__":
     try:
-        status = main()
+        sys.exit(main())
     except KeyboardInterrupt:
-        status = 130
-    finally:
-        commands.end_all()
-    sys.exit(status)
+        sys.exit(130)

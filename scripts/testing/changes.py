@@ -1,60 +1,30 @@
-"""Which long stages a change needs, by the table in CONTRIBUTING.md."""
+"""Finds what differs from a commit, and the long stages that these files need."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import tempfile
-from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Optional
 
-HEADING = "### Stages that a change needs"
+from testing.stages import LONG_STAGES
 
 
 class ChangeError(Exception):
     """A message for the user."""
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Files below one of `paths` need `stages`. The longest path that matches decides."""
-
-    paths: tuple[str, ...]
-    stages: tuple[str, ...]
+def row_of(file: str) -> Optional[str]:
+    """Returns the longest path in LONG_STAGES that is `file` or a folder above it."""
+    return next((str(path) for path in (PurePath(file), *PurePath(file).parents) if str(path) in LONG_STAGES), None)
 
 
-def read_rules(contributing: str) -> list[Rule]:
-    """Reads the rows `| paths | stages |` below the heading. Raises ChangeError if there are none."""
-    _, _, section = contributing.partition(HEADING + "\n")
-    section = section.partition("\n#")[0]
-    rules = []
-    for row in re.findall(r"^\| (`.*?) \| (.*?) \|$", section, re.MULTILINE):
-        paths = tuple(re.findall(r"`([^`]+)`", row[0]))
-        rules.append(Rule(paths, tuple(re.findall(r"`([^`]+)`", row[1]))))
-    if not rules:
-        raise ChangeError(f'CONTRIBUTING.md has no table below "{HEADING}"')
-    return rules
-
-
-def rule_of(file: str, rules: list[Rule]) -> Optional[Rule]:
-    """Returns the rule with the longest path that is `file` or a folder above it."""
-    matches = [
-        (len(path), rule)
-        for rule in rules
-        for path in rule.paths
-        if file == path or file.startswith(path.rstrip("/") + "/")
-    ]
-    return max(matches, key=lambda match: match[0])[1] if matches else None
-
-
-def stages_for(files: list[str], rules: list[Rule]) -> dict[str, str]:
-    """Returns the stages that the files need, each with one file that needs it. A file without a rule needs none."""
+def stages_for(files: list[str]) -> dict[str, str]:
+    """Returns the stages that the files need, each with one file that needs it. A file without a row needs none."""
     needed: dict[str, str] = {}
     for file in files:
-        rule = rule_of(file, rules)
-        for stage in rule.stages if rule else ():
+        for stage in LONG_STAGES.get(row_of(file) or "", ()):
             needed.setdefault(stage, file)
     return needed
 

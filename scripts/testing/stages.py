@@ -1,4 +1,4 @@
-"""The stages of scripts/test: what each runs, and how long it usually takes on 2 cores.
+"""The stages of the tests: the steps of each, and how long it usually takes on 2 cores.
 
 The check (`make test`) is the first stages. It needs no root, cluster, virtual machine or second compilation.
 """
@@ -6,198 +6,113 @@ The check (`make test`) is the first stages. It needs no root, cluster, virtual 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Callable, Optional
 
-from testing import commands
-from testing.commands import LOGS, ROOT
-from testing.results import Case, Verdict
-from testing.suites import PROCESSORS, command, counted_output, ctest, pytest, skipped
+PROCESSORS = len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True)
 class Stage:
+    """A stage runs its steps in this order, and ends when one that is no suite of tests fails.
+
+    A step is `ctest PRESET FLAG...`, `pytest FLAG...`, or a command of the shell, which counts as one test or, if it
+    ends with the line "N passed, M failed", as that many. A command that another stage has run does not run again.
+    """
+
     name: str
     summary: str
     usual: str  # duration on 2 cores, once packages and compiled objects are there
     packages: str  # the set of scripts/bootstrap that the stage needs
-    run: Callable[[], list[Case]]
+    steps: Mapping[str, str]  # by the name of its log in build/test-logs
+    requires: tuple[tuple[str, str], ...] = ()  # conditions of the shell, and why the stage is skipped without them
     in_check: bool = False
 
 
-_built: dict[str, list[Case]] = {}
+def _build(preset: str, *targets: str) -> dict[str, str]:
+    return {
+        f"configure-{preset}": f"cmake --preset {preset} -DGLEANER_TESTS=ON",
+        f"build-{preset}": " ".join(["ninja", "-C", f"build/{preset}", "-j", str(PROCESSORS), *targets]),
+    }
 
 
-def build(preset: str, *targets: str) -> list[Case]:
-    """Builds a preset once in this run. Returns the results; the last one is not PASSED if there is nothing to test."""
-    if preset not in _built:
-        _built[preset] = [command(f"configure {preset}", "cmake", "--preset", preset, "-DGLEANER_TESTS=ON")]
-        if _built[preset][-1].verdict is Verdict.PASSED:
-            ninja = ("ninja", "-C", f"build/{preset}", "-j", str(PROCESSORS), *targets)
-            _built[preset].append(command(f"build {preset}", *ninja))
-        return _built[preset]
-    # A later stage counts only a failed build, not a build that another stage has counted.
-    return [case for case in _built[preset] if case.verdict is not Verdict.PASSED]
+ROOT_USER = ("((EUID == 0))", "it needs root")
+GO = ("type go || type apt-get", "there is no Go compiler to build Kubernetes with")
+CGROUPS = ("test -d /sys/fs/cgroup/cpu", "a cluster needs cgroup v1 (/sys/fs/cgroup/cpu)")
+QEMU = ("type qemu-system-x86_64", "there is no qemu-system-x86_64; scripts/bootstrap vm installs it")
+KERNEL = ("ls build/vm/kernel/boot/vmlinuz-*", "there is no kernel in build/vm; scripts/bootstrap vm gets one")
+LAB_PROGRAMS = ("type ip && type iperf3", "it needs ip and iperf3; scripts/bootstrap test installs them")
+NAMESPACES = ("ip netns add glab$$ && ip netns del glab$$", "no network namespaces can be made here")
 
-
-def after_build(preset: str, run: Callable[[], list[Case]], *targets: str) -> list[Case]:
-    built = build(preset, *targets)
-    if any(case.verdict is not Verdict.PASSED for case in built):
-        return built
-    return built + run()
-
-
-def after(first: Case, run: Callable[[], list[Case]]) -> list[Case]:
-    return [first] if first.verdict is not Verdict.PASSED else [first, *run()]
-
-
-def format_() -> list[Case]:
-    return [command("format", "scripts/format", "--check")]
-
-
-def release() -> list[Case]:
-    return after_build("release", lambda: ctest("release", "release", "-LE", "long"))
-
-
-def build_helm() -> None:
-    """Builds helm for the tests of the chart, if there is Go. Without helm these tests skip themselves."""
-    if not shutil.which("helm") and shutil.which("go"):
-        log = LOGS / "helm.log"
-        if commands.run(log, ("tests/e2e/binaries", "helm")) != 0:
-            print(f"  helm could not be built (all of the output: {log.relative_to(ROOT)})")
-
-
-def python() -> list[Case]:
-    build_helm()
-    run = lambda: pytest("python", ["tests/python", "tests/outside", "tests/charts"], "not long", parallel=True)  # noqa: E731
-    return after_build("release", run)
-
-
-def simulation() -> list[Case]:
-    return after_build("release", lambda: ctest("simulation", "release", "-L", "^long$", "-LE", "kube|rdma"))
-
-
-def python_long() -> list[Case]:
-    run = lambda: pytest("python-long", ["tests/python", "tests/outside"], "long")  # noqa: E731
-    return with_kubernetes("python-long", lambda: after_build("release", run))
-
-
-def kubernetes_missing() -> Optional[str]:
-    """Returns the reason why this machine cannot build or run an API server, or None if it can."""
-    if os.geteuid() != 0:
-        return "an API server and its packages need root here"
-    if not shutil.which("go") and not shutil.which("apt-get"):
-        return "there is no Go compiler to build Kubernetes with"
-    return None
-
-
-def with_kubernetes(name: str, run: Callable[[], list[Case]]) -> list[Case]:
-    """Provides Kubernetes for tests that use it. Without it these tests skip themselves, with the reason."""
-    why = kubernetes_missing()
-    if why is not None:
-        print(f"  without Kubernetes: {why}")
-        return run()
-    first = command(f"{name} packages", "scripts/bootstrap", "e2e")
-    return after(first, lambda: after(command("Kubernetes binaries", "tests/e2e/binaries", "kube", "helm"), run))
-
-
-def charts() -> list[Case]:
-    def run() -> list[Case]:
-        return ctest("charts-ctest", "release", "-L", "kube") + pytest("charts", ["tests/charts"], "long")
-
-    return with_kubernetes("charts", lambda: after_build("release", run))
-
-
-def chaos() -> list[Case]:
-    # Tests that need root, network namespaces or virtual machines skip themselves where these are missing.
-    return after_build("release", lambda: pytest("chaos", ["tests/vm", "tests/chaos"]))
-
-
-def rdma() -> list[Case]:
-    if not shutil.which("qemu-system-x86_64"):
-        return skipped("rdma", "there is no qemu-system-x86_64; scripts/bootstrap vm installs it")
-    if not list((ROOT / "build" / "vm" / "kernel" / "boot").glob("vmlinuz-*")):
-        return skipped("rdma", "there is no kernel in build/vm; scripts/bootstrap vm gets one")
-    return after_build("release", lambda: counted_output("rdma", "tests/rdma-lab/check", "--long"))
-
-
-def lab_missing() -> Optional[str]:
-    """Returns the reason why this machine cannot run a lab (tests/lab), or None if it can."""
-    if os.geteuid() != 0:
-        return "it needs root"
-    if not shutil.which("ip") or not shutil.which("iperf3"):
-        return "it needs ip and iperf3; scripts/bootstrap test installs them"
-    probe = f"glabprobe{os.getpid()}"
-    if subprocess.run(["ip", "netns", "add", probe], capture_output=True).returncode != 0:
-        return "no network namespaces can be made here"
-    subprocess.run(["ip", "netns", "del", probe], check=True)
-    return None
-
-
-def bench() -> list[Case]:
-    why = lab_missing()
-    if why is not None:
-        return skipped("bench", why)
-    return after_build("release", lambda: counted_output("bench", "bench/guard"))
-
-
-def e2e() -> list[Case]:
-    why = kubernetes_missing()
-    if why is None and not Path("/sys/fs/cgroup/cpu").is_dir():
-        why = "a cluster needs cgroup v1 (/sys/fs/cgroup/cpu)"
-    if why is not None:
-        return skipped("e2e", why)
-
-    def run() -> list[Case]:
-        return after(command("images", "images/build"), lambda: pytest("e2e", ["tests/e2e"]))
-
-    return with_kubernetes("e2e", lambda: after_build("release", run))
-
-
-def asan() -> list[Case]:
-    return after_build("asan", lambda: ctest("asan", "asan", "-LE", "kube|rdma"))
-
-
-def tsan() -> list[Case]:
-    return after_build("tsan", lambda: ctest("tsan", "tsan", "-L", "threads"), "threaded_tests")
-
-
-def tidy() -> list[Case]:
-    # The asan build knows which headers each source includes.
-    return after_build("asan", lambda: [command("tidy", "scripts/tidy")])
-
-
-def ccache() -> list[Case]:
-    return [command("ccache", "tests/install/ccache_hits")]
-
-
-def install() -> list[Case]:
-    if os.geteuid() != 0:
-        return skipped("install", "a chroot needs root")
-    return after(
-        command("install debootstrap", "scripts/bootstrap", "e2e"),
-        lambda: [command("fresh machine", "tests/install/fresh_machine")],
-    )
-
+RELEASE = _build("release")
+# Tests that use helm or Kubernetes skip themselves, with the reason, where these are missing.
+HELM = {"helm": "type helm || ! type go || tests/e2e/binaries helm || true"}
+KUBERNETES = {
+    "kubernetes": f"if {ROOT_USER[0]} && {{ {GO[0]}; }}; then scripts/bootstrap e2e && tests/e2e/binaries kube helm; fi"
+}
+PARALLEL = f"-n {PROCESSORS} --dist loadfile"
 
 STAGES = [
-    Stage("format", "clang-format, ruff, shellcheck", "5 s", "check", format_, in_check=True),
-    Stage("release", "gcc build, every ctest but those labelled long", "3 min", "check", release, in_check=True),
-    Stage("python", "pytest over tests in Python and of the chart, but those marked long", "3 min", "check", python,
+    Stage("format", "clang-format, ruff, shellcheck", "5 s", "check", {"format": "scripts/format --check"},
           in_check=True),
-    Stage("simulation", "ctests labelled long, among them simulations of 20,000 seeds", "2 min", "check", simulation),
-    Stage("python-long", "pytest over tests in Python, those marked long", "4 min", "test", python_long),
-    Stage("charts", "chart, agent and operator against a real API server", "3 min", "test", charts),
-    Stage("chaos", "training through faults, on this machine and in virtual machines", "5 min", "vm", chaos),
-    Stage("rdma", "conformance, faults and a job over RDMA, in a virtual machine", "4 min", "vm", rdma),
-    Stage("bench", "ratios of speed, beside a record of this processor or the parent commit", "2 min", "test", bench),
-    Stage("e2e", "container images, and pytest over tests/e2e in a Kubernetes cluster", "25 min", "test", e2e),
-    Stage("asan", "every ctest with ASan and UBSan, each fuzzer for 20 seconds", "9 min", "test", asan),
-    Stage("tsan", "the ctests labelled threads with TSan", "5 min", "test", tsan),
-    Stage("tidy", "clang-tidy of the sources that changed since they were clean", "4 min", "test", tidy),
-    Stage("ccache", "a clone at another path compiles from ccache", "2 min", "test", ccache),
-    Stage("install", "make demo on a bare Debian 12, twice", "10 min", "test", install),
+    Stage("release", "gcc build, every ctest but those labelled long", "3 min", "check",
+          {**RELEASE, "release": "ctest release -LE long"}, in_check=True),
+    Stage("python", "pytest over tests in Python and of the chart, but those marked long", "3 min", "check",
+          {**HELM, **RELEASE, "python": f"pytest tests/python tests/outside tests/charts -m 'not long' {PARALLEL}"},
+          in_check=True),
+    Stage("simulation", "ctests labelled long, among them simulations of 20,000 seeds", "2 min", "check",
+          {**RELEASE, "simulation": "ctest release -L ^long$ -LE 'kube|rdma'"}),
+    Stage("python-long", "pytest over tests in Python, those marked long", "4 min", "test",
+          {**KUBERNETES, **RELEASE, "python-long": "pytest tests/python tests/outside -m long"}),
+    Stage("charts", "chart, agent and operator against a real API server", "3 min", "test",
+          {**KUBERNETES, **RELEASE, "charts-ctest": "ctest release -L kube", "charts": "pytest tests/charts -m long"}),
+    Stage("chaos", "training through faults, on this machine and in virtual machines", "5 min", "vm",
+          {**RELEASE, "chaos": "pytest tests/vm tests/chaos"}),
+    Stage("rdma", "conformance, faults and a job over RDMA, in a virtual machine", "4 min", "vm",
+          {**RELEASE, "rdma": "tests/rdma-lab/check --long"}, (QEMU, KERNEL)),
+    Stage("bench", "ratios of speed, beside a record of this processor or the parent commit", "2 min", "test",
+          {**RELEASE, "bench": "bench/guard"}, (ROOT_USER, LAB_PROGRAMS, NAMESPACES)),
+    Stage("e2e", "container images, and pytest over tests/e2e in a Kubernetes cluster", "25 min", "test",
+          {**KUBERNETES, **RELEASE, "images": "images/build", "e2e": "pytest tests/e2e"}, (ROOT_USER, GO, CGROUPS)),
+    Stage("asan", "every ctest with ASan and UBSan, each fuzzer for 20 seconds", "9 min", "test",
+          {**_build("asan"), "asan": "ctest asan -LE 'kube|rdma'"}),
+    Stage("tsan", "the ctests labelled threads with TSan", "5 min", "test",
+          {**_build("tsan", "threaded_tests"), "tsan": "ctest tsan -L threads"}),
+    # The asan build knows which headers each source includes.
+    Stage("tidy", "clang-tidy of the sources that changed since they were clean", "4 min", "test",
+          {**_build("asan"), "tidy": "scripts/tidy"}),
+    Stage("ccache", "a clone at another path compiles from ccache", "2 min", "test",
+          {"ccache": "tests/install/ccache_hits"}),
+    Stage("install", "make demo on a bare Debian 12, twice", "10 min", "test",
+          {"debootstrap": "scripts/bootstrap e2e", "fresh-machine": "tests/install/fresh_machine"}, (ROOT_USER,)),
 ]  # fmt: skip
+
+# The long stages that a change needs: those of the longest path here that is the changed file or a folder above it.
+_ROWS = [
+    ("operator agent scheduler-ext charts crds common/kube common/api common/placement cli/cluster tests/charts "
+     "tests/unit/kube tests/unit/agent tests/unit/operation", "charts e2e"),
+    ("images tests/e2e", "e2e"),
+    ("common/http", "asan tsan charts e2e"),
+    ("examples", "python-long e2e"),
+    ("tests/e2e/lab tests/e2e/kubernetes", "python-long charts e2e"),
+    ("summation-service/engine comm-lib/session comm-lib/supervision common/plan common/wire tests/protocol_sim",
+     "simulation asan tsan"),
+    ("comm-lib/collective comm-lib/exchange common/collective common/strategy", "simulation asan tsan python-long"),
+    ("coordinator common/control common/member common/proto", "simulation asan tsan python-long"),
+    ("summation-service/service comm-lib/runtime comm-lib/pipeline comm-lib/local comm-lib/include common/base "
+     "common/trace tests/abi", "asan tsan chaos"),
+    ("common/transport tests/conformance", "asan tsan rdma chaos"),
+    ("common/transport/rdma tests/rdma-lab tests/unit/rdma", "asan rdma"),
+    ("common/kernels common/scavenger common/metrics common/flags sim tests/unit tests/fuzz", "asan"),
+    ("comm-lib/python tests/python tests/outside", "python-long"),
+    ("cli tests/unit/run", "python-long asan"),
+    ("tests/chaos tests/vm tests/lab", "chaos"),
+    ("bench scripts/bench", "bench"),
+    ("tests/install scripts/bootstrap scripts/build scripts/demo", "install"),
+    ("tests/install/ccache_hits", "ccache"),
+    ("CMakeLists.txt CMakePresets.json cmake", "asan tsan ccache install"),
+    (".clang-tidy scripts/tidy", "tidy"),
+    ("docs README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE Makefile .ci .clang-format .gitignore scripts tests "
+     "comm-lib common summation-service pyproject.toml pytest.ini ruff.toml", ""),
+]  # fmt: skip
+LONG_STAGES = {path: stages.split() for paths, stages in _ROWS for path in paths.split()}
