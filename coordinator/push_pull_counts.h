@@ -1,9 +1,16 @@
-// PushPullCounts finds out how many push_pulls of each tensor a worker will have begun in a moment, so that a plan can
-// say from which push_pull of a tensor on its next strategy counts (plan::Tensor::schedule_from).
-//
-// It asks the local rank 0 of one worker twice, half a second apart, and takes the rate from the difference. Workers
-// differ by one push_pull of a tensor at most, since none gets a sum before all have contributed. Pure; belongs to
+// PushPullCounts predicts how many push_pulls of a tensor the workers will have begun in a moment. From a later
+// push_pull on, a plan can give the tensor another strategy (plan::Tensor::schedule_from). Pure; belongs to
 // AutoStrategies.
+//
+// It asks local rank 0 of one worker twice. Example for one tensor:
+//
+//   at 0.0 s   the worker has begun 100 push_pulls
+//   at 0.5 s   the worker has begun 150, which is 100 a second
+//   at 0.6 s   after_next_plan() returns 211: 150, 1, and the 60 of the 0.1 s since then and of the 0.5 s (change_lead)
+//              until all workers have the next plan
+//
+// The 1 stands for other workers. They are ahead of this one by one push_pull of a tensor at most, since none gets a
+// sum before all have contributed.
 #pragma once
 
 #include <cstddef>

@@ -1,18 +1,18 @@
 // make_schedule() makes the schedule by which ranks sum their vectors, by the name of its algorithm. Pure.
 //
-//   algorithm         serves                          parameters
-//   ring              every number of ranks           none
-//   halving-doubling  every; best for powers of two   none
-//   double-tree       every                           blocks: of each half of the vector, >= 1
-//   bcube             powers of radix                 radix: >= 2; by default 4 for powers of 4, else the least that
-//   fits blueconnect       every                           stages: factors of the number of ranks, stage 0 among
-//   consecutive
-//                                                     ranks; by default its prime factors, ascending
-//   gather            every                           none; an all-gather, after which ranks add in rank order
-//   racks             every                           stages: {racks, ranks in each}; or groups
-//   two-level         every                           stages: {groups, ranks in each}; or groups; by default √n groups
-//                                                     of consecutive ranks whose sizes differ by at most one;
-//                                                     global_chunks and local_chunks
+// clang-format off
+//   algorithm         ranks             parameters
+//   ring              any               none
+//   halving-doubling  any               none; best for powers of two
+//   double-tree       any               blocks: of each half of the vector, >= 1
+//   bcube             powers of radix   radix: >= 2; default: 4 for powers of 4, else the least that fits
+//   blueconnect       any               stages: factors of the number of ranks; default: its prime factors, ascending.
+//                                       Stage 0 runs among consecutive ranks
+//   gather            any               none; an all-gather, after which ranks add in rank order
+//   racks             any               stages: {racks, ranks in each}; or groups
+//   two-level         any               stages: {groups, ranks in each}; or groups; default: √n groups of consecutive
+//                                       ranks whose sizes differ by at most one. Also global_chunks and local_chunks
+// clang-format on
 #pragma once
 
 #include <cstdint>

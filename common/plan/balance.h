@@ -1,14 +1,30 @@
 // Balance chooses the owner of each next slice of the stream, so that after every slice each member owns its share of
 // the bytes dealt so far, to within one slice of the largest size.
 //
-// A member's *deadline* is the position in the stream at which it would be a whole slice behind its share. Among the
-// members that are not ahead of their share, the one with the earliest deadline gets the slice. Members that can't fall
-// a whole slice behind before the end of the stream come after all others. Of these, the member that lacks most comes
-// first, so that the totals come close to the shares. Example: with shares 1/2, 1/4, 1/4 and slices of one size, the
-// owners are 0, 0, 1, 2, 0, 0, 1, 2 and so on.
-// docs/model.md#the-stream proves the bound for slices of any sizes; for slices of one size this is the chairman
-// assignment problem (R. Tijdeman, Discrete Mathematics 32, 1980). Cost: O(log members) amortized per slice; no
-// allocation after construction.
+// Example: with shares 1/2, 1/4, 1/4 and slices of one size, the owners are 0, 0, 1, 2, 0, 0, 1, 2 and so on.
+//
+// Rule. W bytes are dealt so far, o_m of them to member m of share s_m; P is the largest slice. For a slice of up to w
+// bytes, a member is *due* if it is not ahead of its share: o_m <= s_m (W + w). Some member always is, as the o_m add
+// up to W and the s_m to 1. A member's *deadline* is the position in the stream at which it would be a whole slice
+// behind its share: (o_m + P) / s_m. Of the due members, the one with the earliest deadline gets the slice. Members
+// without a deadline before the end of the stream come after all others. Of these, the member that lacks most comes
+// first, so that the totals come close to the shares.
+//
+// No member is more than P ahead: one that gets a slice owned at most s_m (W + w) before it, so afterwards at most
+// w <= P more than that.
+//
+// No member is more than P behind. Suppose that one is, at position V, so that its deadline was before V:
+// 1. Take the last slice that went to a member with a deadline after V. It ends at U; U = 0 if there is no such slice.
+//    E is the set of the members that got later slices, and of the one that is behind.
+// 2. At U all members of E had deadlines by V, since deadlines only grow, and yet were passed over. So none was due:
+//    o_m > s_m U.
+// 3. At V no member of E owns more than s_m V: before its last slice it owned at most s_m V - P.
+// 4. So from U to V each member of E got at most s_m (V - U) bytes, and the one behind got over P less. All of E
+//    together got less than V - U. But every byte between U and V went to E, a contradiction.
+//
+// For slices of one size this is the chairman assignment problem (R. Tijdeman, Discrete Mathematics 32, 1980). The
+// proof does not depend on the order of members without a deadline. docs/model.md#the-stream says why prefixes count.
+// Cost: O(log members) amortized per slice; no allocation after construction.
 #pragma once
 
 #include <cstdint>

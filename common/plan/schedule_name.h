@@ -26,13 +26,17 @@ const char* name_of(Bits bits);
 // Returns the class of this name, in letters of any case. None: there is no such class.
 std::optional<Bits> parse_bits(absl::string_view name);
 
-// Returns the algorithm and its stages, if any are given: "ring", "blueconnect 3,2,2", or "racks 3+5"
-// with the sizes of its groups.
+// Returns the algorithm, and its stages or the sizes of its groups if there are any: "ring", "blueconnect 3,2,2",
+// "racks 3+5".
 std::string name_of(const ScheduleParameters& schedule);
 
-// Returns what a step takes in a class of bits, compared with the class in force, for people: "class Schedule would
-// take 1.2 ms a step instead of 1.9 ms (ring)", or "class Schedule would take as long (summers)". `strategies`: of that
-// class.
+// Compares the time of a step in a class of bits with that in the class in force, for people. Examples:
+//   describe_other_bits("Schedule", 0.0012, 0.0019, "ring")
+//       "class Schedule would take 1.2 ms a step instead of 1.9 ms (ring)"
+//   describe_other_bits("RankOrder", 0.0012, 0.0012, "summers")
+//       "class RankOrder would take as long (summers)"
+// `bits` is the other class, `seconds` its time, and `strategies` would then sum the tensors; `instead_of_seconds` is
+// the time in the class in force.
 std::string describe_other_bits(absl::string_view bits, double seconds, double instead_of_seconds,
                                 absl::string_view strategies);
 

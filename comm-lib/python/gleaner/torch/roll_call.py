@@ -1,10 +1,16 @@
 """The roll call tells every rank which gradients other ranks have, and whether all ranks are at the same step.
 
-A roll call is one small int32 tensor that an averaging round (gradients.py) sums in addition to the gradients. The
-tensor has one element per parameter, to which each rank that sends this gradient adds 1. It also has two elements per
-rank: the rank's step, and the number of the averaging round within that step. Only the rank itself adds to its two
-elements. In its first answer in a session a rank puts, in place of the number of the averaging round, which is 1, minus
-the fingerprint of its parameters.
+A roll call is one small int32 tensor that an averaging round (gradients.py) sums in addition to the gradients. Example:
+two ranks, and an optimizer of three parameters. Both ranks are in step 5; rank 1 lacks the gradient of parameter 2.
+
+                         parameter 0, 1, 2    step of rank 0, 1    round of rank 0, 1
+    answer of rank 0          1  1  1               5  0                 1  0
+    answer of rank 1          1  1  0               0  5                 0  1
+    their sum, a Roll         2  2  1               5  5                 1  1
+
+The sum says that one rank has a gradient of parameter 2, and that both ranks are in the first averaging round of step
+5. A rank that has called join() answers with minus its step. In its first answer in a session a rank puts minus the
+fingerprint of its parameters in place of its round, which is 1 then.
 """
 
 from __future__ import annotations
