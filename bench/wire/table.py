@@ -90,16 +90,15 @@ def family_from(
 
 def markdown(results: list[dict[str, Any]]) -> str:
     """Returns a Markdown table with a line for each family of rows. Ratios that miss the aim are bold."""
-    lines = ["| | aim | measured | met |", "|---|---|---|---|"]
+    lines = ["| | aim | measured |", "|---|---|---|"]
     for name, members in families(results):
         aim = f"{'≥' if members[0]['at_least'] else '≤'} {members[0]['aim']:g}"
         shown = "failed"
         if "error" not in members[0]:
             ratios = [f"{each['ratio']:.3f}" if met(each) else f"**{each['ratio']:.3f}**" for each in members]
             shown = f"{' '.join(ratios)} ± {max(each['spread'] for each in members):.3f}"
-        judged = f"{sum(map(met, members))} of {len(members)}"
         disturbed = sum("disturbed" in each for each in members)
-        lines.append(f"| {name} | {aim} | {shown} | {judged}{f', {disturbed} disturbed' if disturbed else ''} |")
+        lines.append(f"| {name} | {aim} | {shown}{f', {disturbed} disturbed' if disturbed else ''} |")
     return "\n".join(lines)
 
 
