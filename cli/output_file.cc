@@ -17,9 +17,9 @@ absl::Status check_writable(const std::string& flag, const std::string& path) {
     return absl::UnavailableError(absl::StrCat(flag, " ", path, ": it can't be written: ", std::strerror(error)));
   };
   struct stat existing {};
-  const bool exists = ::stat(path.c_str(), &existing) == 0;
-  if (exists && S_ISDIR(existing.st_mode)) return cannot(EISDIR);
-  if (exists && !S_ISREG(existing.st_mode)) {
+  if (::stat(path.c_str(), &existing) == 0 && S_ISDIR(existing.st_mode)) return cannot(EISDIR);
+  // replace_file() writes through a link.
+  if (::lstat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
     return ::access(path.c_str(), W_OK) == 0 ? absl::OkStatus() : cannot(errno);
   }
   const std::string probe = absl::StrCat(path, ".", ::getpid(), ".tmp");

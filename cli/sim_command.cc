@@ -1,8 +1,5 @@
 // gleaner sim: simulates an all-reduce, or push-pull through summers, on a network.
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,6 +18,7 @@
 #include "cli/simulation.h"
 #include "cli/topology_flags.h"
 #include "common/base/env.h"
+#include "common/base/file.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_table.h"
@@ -58,14 +56,6 @@ absl::Status check_algorithms(const std::string& list) {
   return absl::OkStatus();
 }
 
-absl::Status write_plot(const std::string& path, const std::string& svg) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << svg;
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("--plot ", path, ": it can't be written: ", std::strerror(errno)));
-}
-
 std::string title_of(const SimFlags& flags, const Simulation& simulation) {
   const std::string members =
       flags.simulation.algorithm == plan::kSummersStrategy
@@ -101,7 +91,7 @@ absl::Status sweep(const SimFlags& flags) {
     return progress_of(*system.env().clock, absl::StrCat(": ", name));
   };
   GLN_ASSIGN_OR_RETURN(const Sweep result, run_sweep(flags.sweep, flags.topology, flags.simulation, starting));
-  if (!flags.sweep.plot.empty()) GLN_RETURN_IF_ERROR(write_plot(flags.sweep.plot, to_svg(result)));
+  if (!flags.sweep.plot.empty()) GLN_RETURN_IF_ERROR(replace_file(flags.sweep.plot, to_svg(result), "the plot"));
   if (flags.output == "svg") return print(to_svg(result));
   return print(flags.output == "json" ? to_json(result) : to_table(result));
 }

@@ -1,19 +1,12 @@
 #include "coordinator/summary.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/status_macros.h"
+#include "common/base/file.h"
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
 #include "common/strategy/rank_maps.h"
@@ -22,22 +15,6 @@ namespace gleaner::coordinator {
 namespace {
 
 constexpr size_t kMostWaitedFor = 4;
-
-absl::Status failed(absl::string_view path) {
-  return absl::UnavailableError(
-      absl::StrCat("can't write the summary to '", path, "': ", std::strerror(errno == 0 ? EIO : errno)));
-}
-
-// Writes all of `text` and syncs it to the disk. Returns false if that fails; errno says why.
-bool write_all(int file, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return ::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP;  // devices and pipes have nothing to sync
-}
 
 void add_figures(const Figures& figures, nlohmann::ordered_json& json) {
   json["steps"] = figures.steps;
@@ -96,16 +73,6 @@ nlohmann::ordered_json json_of(const std::vector<Value>& values) {
   auto json = nlohmann::ordered_json::array();
   for (const Value& each : values) json.push_back(json_of(each));
   return json;
-}
-
-absl::Status write_file(absl::string_view text, const std::string& path, const std::string& named) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return failed(named);
-  const bool written = write_all(file, text);
-  const int error = errno;
-  if (::close(file) == 0 && written) return absl::OkStatus();
-  if (!written) errno = error;
-  return failed(named);
 }
 
 }  // namespace
@@ -245,16 +212,7 @@ std::string to_table(const Summary& summary) {
 }
 
 absl::Status write_summary(const Summary& summary, const std::string& path) {
-  const std::string text = to_json(summary);
-  struct stat existing {};
-  if (::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
-    return write_file(text, path, path);  // a device or a pipe is written to, not replaced
-  }
-  const std::string temporary = absl::StrCat(path, ".", ::getpid(), ".tmp");
-  absl::Status status = write_file(text, temporary, path);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = failed(path);
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status;
+  return replace_file(path, to_json(summary), "the summary");
 }
 
 }  // namespace gleaner::coordinator

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
@@ -34,17 +33,9 @@ std::string file_of(const std::string& folder, int64_t pid) { return absl::StrCa
 std::string temporary_ending(const std::string& pid_namespace) { return absl::StrCat(".", pid_namespace, ".tmp"); }
 
 absl::Status write(const std::string& folder, const LocalJob& job) {
-  // A reader must not see a part of the file.
-  const std::string path = file_of(folder, job.process.pid);
+  const std::string text = to_json(job).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   const std::string temporary = absl::StrCat(folder, "/", job.process.pid, temporary_ending(job.process.pid_namespace));
-  std::ofstream file(temporary, std::ios::trunc);
-  file << to_json(job).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(temporary, path, error);
-  if (file && !error) return absl::OkStatus();
-  fs::remove(temporary, error);
-  return absl::UnavailableError(absl::StrCat("can't write '", path, "'"));
+  return replace_file(file_of(folder, job.process.pid), text, "the file of the job", {.temporary = temporary});
 }
 
 // Returns whether a process that has ended was killed while it wrote this temporary file.

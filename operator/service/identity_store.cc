@@ -3,12 +3,11 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-#include <fstream>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "operator/reconcile/names.h"
 #include "operator/service/field_manager.h"
@@ -42,22 +41,6 @@ json to_data(const Identity& identity) {
           {"tls.crt", absl::Base64Escape(identity.server.certificate)},
           {"tls.key", absl::Base64Escape(identity.server.key)},
           {"data.key", absl::Base64Escape(identity.data_key)}};
-}
-
-// Replaces the file atomically, since gRPC may read it at any time.
-absl::Status write_file(const std::filesystem::path& path, const std::string& contents) {
-  const std::filesystem::path temporary = path.string() + ".new";
-  {
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    file << contents;
-    if (!file.flush()) return absl::UnavailableError(absl::StrCat("can't write ", temporary.string()));
-  }
-  std::error_code error;
-  std::filesystem::permissions(temporary, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write,
-                               error);
-  if (!error) std::filesystem::rename(temporary, path, error);
-  if (error) return absl::UnavailableError(absl::StrCat("can't write ", path.string(), ": ", error.message()));
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -119,8 +102,12 @@ absl::Status IdentityStore::refresh() {
 }
 
 absl::Status IdentityStore::write_files(const Identity& identity) const {
-  GLN_RETURN_IF_ERROR(write_file(key_file(), identity.server.key));
-  return write_file(certificate_file(), identity.server.certificate);
+  // gRPC may read the files at any time.
+  constexpr mode_t kOwnerOnly = 0600;
+  GLN_RETURN_IF_ERROR(
+      replace_file(key_file(), identity.server.key, "the key of the coordinator", {.mode = kOwnerOnly}));
+  return replace_file(certificate_file(), identity.server.certificate, "the certificate of the coordinator",
+                      {.mode = kOwnerOnly});
 }
 
 absl::Status IdentityStore::ensure_bootstrap(const std::string& ns) {
