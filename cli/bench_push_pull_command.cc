@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/fleet_flags.h"
 #include "cli/schedule_oracle.h"
+#include "cli/self/own_command.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_table.h"
@@ -268,7 +269,8 @@ void add_bench_push_pull(flags::Command& bench, Context& context) {
   auto flags = std::make_shared<BenchPushPullFlags>();
   flags::Command command = bench.add_command(
       "push-pull",
-      "Run one rank of a job that sums known data; the variables GLEANER_* say which rank, as `gleaner run` sets them");
+      absl::StrCat("Run one rank of a job that sums known data; the variables GLEANER_* say which rank, as `",
+                   own_command("run"), "` sets them"));
   add_tensor_flags(command, flags->tensors);
   command.add_number("--steps", flags->steps, "Steps to measure")
       .between(uint64_t{1}, uint64_t{1} << 32)

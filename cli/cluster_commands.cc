@@ -2,6 +2,9 @@
 
 #include <memory>
 
+#include "absl/strings/str_cat.h"
+#include "cli/self/own_command.h"
+
 namespace gleaner::cli {
 namespace {
 
@@ -22,9 +25,9 @@ void add_cluster_commands(flags::Command& app, Context& context, const ClusterAc
   run_when_chosen(autoscale, context, autoscaled, actions.autoscale);
 
   auto shown = std::make_shared<ClusterFlags>();
-  flags::Command status = app.add_command(
-      "status",
-      "List this machine's jobs of `gleaner run` and a cluster's TrainingJobs, or show the details of one TrainingJob");
+  flags::Command status =
+      app.add_command("status", absl::StrCat("List this machine's jobs of `", own_command("run"),
+                                             "` and a cluster's TrainingJobs, or show the details of one TrainingJob"));
   add_job_argument(status, *shown);
   add_connection_flags(status, *shown, Namespaces::kOneOrAll);
   status.add_text("-o,--output", shown->output, "table, json, or name: names only")

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/local_status.h"
-#include "cli/own_program.h"
+#include "cli/self/own_program.h"
 #include "common/base/status_macros.h"
 #include "common/kube/find_cluster.h"
 

@@ -29,7 +29,9 @@ void add_completion(flags::Command& app, Context& context) {
   command.add_text("SHELL", *shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
   command.on_chosen([&app, shell, &context] {
     context.run = [&app, shell] {
-      const std::string script = flags::completion_script(app.outline(), *shell, "gleaner status -o name 2>/dev/null");
+      flags::CommandOutline outline = app.outline();
+      outline.name = "gleaner";  // a shell completes a program, which `kubectl gleaner` is not
+      const std::string script = flags::completion_script(outline, *shell, "gleaner status -o name 2>/dev/null");
       return print(absl::StrCat(script, *shell == "fish" ? kOthersInFish : kOthersInBash));
     };
   });

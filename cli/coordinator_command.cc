@@ -7,6 +7,7 @@
 #include "cli/job_flags.h"
 #include "cli/job_network.h"
 #include "cli/output_file.h"
+#include "cli/self/own_command.h"
 #include "cli/token_file.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
@@ -38,8 +39,8 @@ absl::Status run_coordinator(const CoordinatorFlags& flags, Context& context) {
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
   GLN_RETURN_IF_ERROR(check_writable("--summary", flags.job.summary));
-  report_lack_of_memory("gleaner coordinator");
-  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner coordinator", kSignalTimeout));
+  report_lack_of_memory(own_command("coordinator"));
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start(own_command("coordinator"), kSignalTimeout));
   const SystemEnv system({"coordinator", level});
   GLN_RETURN_IF_ERROR(find_rank_maps(system.env(), options));
   GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*system.env().random, flags.token_file));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/job_network.h"
+#include "cli/self/own_command.h"
 #include "cli/stages_flag.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
@@ -55,11 +56,13 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
   add_bandwidth_flags(command, flags.bandwidths,
                       "Bandwidth of each machine, each way: 25Gbit, 200Mbit, ... [default: each member's own; else "
                       "links count as equal]");
-  add_partition_bytes_flag(command, flags.partition_bytes, "as for `gleaner plan`");
+  add_partition_bytes_flag(command, flags.partition_bytes, absl::StrCat("as for `", own_command("plan"), "`"));
   command
-      .add_text("--strategy", flags.strategy.name,
-                "How tensors are summed: by summers, by the schedule of a collective between the workers (gleaner "
-                "schedule), or auto: each by the fastest for its size (gleaner strategies)")
+      .add_text(
+          "--strategy", flags.strategy.name,
+          absl::StrCat("How tensors are summed: by summers, by the schedule of a collective between the workers (",
+                       own_command("schedule"), "), or auto: each by the fastest for its size (",
+                       own_command("strategies"), ")"))
       .one_of(strategies())
       .show_default();
   command

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/flag_error.h"
 #include "cli/rank_map_file.h"
+#include "cli/self/own_command.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
@@ -107,8 +108,8 @@ void add_job_network_flags(flags::Command& command, JobFlags& flags) {
   command.add_text("--uplink", flags.topology.uplink, "Bandwidth of each link between switches of --topology SPEC");
   command.add_text("--latency", flags.topology.latency, "Of each link of --topology SPEC [default: 1us]");
   command.add_text("--rank-map", flags.rank_map,
-                   "Which worker has which rank in a schedule: best (as gleaner ranks finds it), identity, or a FILE "
-                   "that gleaner ranks wrote [default: best, with --topology]");
+                   absl::StrCat("Which worker has which rank in a schedule: best (as ", own_command("ranks"),
+                                " finds it), identity, or a FILE that it wrote [default: best, with --topology]"));
 }
 
 absl::Status set_network(const JobFlags& flags, coordinator::Options& options) {

@@ -7,6 +7,7 @@
 #include "cli/launcher/local_jobs.h"
 #include "cli/launcher/user_environment.h"
 #include "cli/print.h"
+#include "cli/self/own_command.h"
 
 namespace gleaner::cli {
 
@@ -20,7 +21,7 @@ std::vector<launcher::LocalJob> list_local_jobs() {
 }
 
 std::string local_jobs_text(const std::vector<launcher::LocalJob>& jobs) {
-  return absl::StrCat("On this machine (gleaner trace --pid PID shows where a job's time goes):\n",
+  return absl::StrCat("On this machine (", own_command("trace"), " --pid PID shows where a job's time goes):\n",
                       launcher::local_jobs_table(jobs));
 }
 
@@ -42,12 +43,13 @@ absl::Status print_local_jobs(const std::vector<launcher::LocalJob>& jobs, const
 
 absl::Status require_local_jobs(const std::vector<launcher::LocalJob>& jobs, const absl::Status& cluster) {
   if (!jobs.empty()) return absl::OkStatus();
-  return absl::Status(cluster.code(), absl::StrCat("no job of `gleaner run` of this user runs on this machine, and ",
-                                                   cluster.message()));
+  return absl::Status(cluster.code(), absl::StrCat("no job of `", own_command("run"),
+                                                   "` of this user runs on this machine, and ", cluster.message()));
 }
 
 void warn_of_cluster(const absl::Status& cluster) {
-  std::cerr << "gleaner status: warning: a cluster's jobs are not listed: " << cluster.message() << std::endl;
+  std::cerr << own_command("status") << ": warning: a cluster's jobs are not listed: " << cluster.message()
+            << std::endl;
 }
 
 }  // namespace gleaner::cli

@@ -1,17 +1,19 @@
 // The program `gleaner`, which is also the plugin `kubectl gleaner`. commands.h lists its subcommands.
+#include "absl/strings/str_cat.h"
 #include "cli/cluster_commands.h"
 #include "cli/cluster_program.h"
 #include "cli/commands.h"
 #include "cli/plan_command.h"
 #include "cli/program.h"
+#include "cli/self/own_command.h"
 
 namespace gleaner::cli {
 namespace {
 
 void declare(flags::Program& app, Context& context) {
-  app.add_footer(
-      "Begin with: gleaner run --workers 2 --summers 1 -- python3 train.py\n"
-      "'gleaner COMMAND --help' lists a command's flags; docs/cli.md describes all of them.");
+  app.add_footer(absl::StrCat("Begin with: ", own_command("run"), " --workers 2 --summers 1 -- python3 train.py\n'",
+                              own_command("COMMAND"),
+                              " --help' lists a command's flags; docs/cli.md describes all of them."));
   const auto in_cluster_program = [&context](const auto&) { return run_cluster_program(context.arguments); };
   add_plan(app, context, [in_cluster_program](const PlanFlags& flags) {
     return flags.cluster.job.empty() ? run_plan(flags) : in_cluster_program(flags);

@@ -10,6 +10,7 @@
 #include "agent/probe/measure.h"
 #include "cli/print.h"
 #include "cli/probe_commands.h"
+#include "cli/self/own_command.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/secret_file.h"
@@ -39,7 +40,7 @@ bool output_is_closed() {
 
 absl::Status run_serve(const ServeFlags& flags) {
   const SystemEnv system({"probe", LogLevel::kWarning});
-  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner probe serve"));
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start(own_command("probe serve")));
   GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
   GLN_ASSIGN_OR_RETURN(std::string secret, read_secret_file(flags.token_file));
   GLN_ASSIGN_OR_RETURN(const auto server, probe::MeasureServer::start(system.env(), listen, std::move(secret),
@@ -67,7 +68,7 @@ absl::StatusOr<ProbedPath> probe_peer(const Env& env, const EndSignals& signals,
 
 absl::Status run_peers(const PeersFlags& flags) {
   const SystemEnv system({"probe", LogLevel::kWarning});
-  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner probe peers", absl::Seconds(2)));
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start(own_command("probe peers"), absl::Seconds(2)));
   GLN_ASSIGN_OR_RETURN(const std::string secret, read_secret_file(flags.token_file));
   GLN_RETURN_IF_ERROR(print_marker(flags.marker));
   for (const std::string& text : flags.peers) {
@@ -92,7 +93,8 @@ absl::StatusOr<ProbedPath> parse_line(absl::string_view line) {
     return json.contains(field) && json[field].is_number() && json[field].get<double>() > 0;
   };
   if (!json.is_object() || !is_above_zero("latency_us") || !is_above_zero("bandwidth")) {
-    return absl::InvalidArgumentError(absl::StrCat("expected a line of `gleaner probe peers`, not '", line, "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a line of `", own_command("probe peers"), "`, not '", line, "'"));
   }
   return ProbedPath{json["latency_us"].get<double>(), json["bandwidth"].get<double>()};
 }
@@ -114,7 +116,10 @@ void add_probe_serve(flags::Command& probe, Context& context) {
   serve.add_text("--listen", flags->listen, "IP:PORT; port 0: any free port, which standard output gets")
       .address()
       .required();
-  serve.add_text("--token-file", flags->token_file, "File with the secret that `gleaner probe peers` shows").required();
+  serve
+      .add_text("--token-file", flags->token_file,
+                absl::StrCat("File with the secret that `", own_command("probe peers"), "` shows"))
+      .required();
   add_marker_flag(serve, flags->marker);
   serve.on_chosen([flags, &context] { context.run = [flags] { return run_serve(*flags); }; });
 }
@@ -123,7 +128,10 @@ void add_probe_peers(flags::Command& probe, Context& context) {
   auto flags = std::make_shared<PeersFlags>();
   flags::Command peers =
       probe.add_command("peers", "Measure the paths from this host to others that serve, and write a line for each");
-  peers.add_text("--token-file", flags->token_file, "File with the secret of `gleaner probe serve`").required();
+  peers
+      .add_text("--token-file", flags->token_file,
+                absl::StrCat("File with the secret of `", own_command("probe serve"), "`"))
+      .required();
   peers.add_texts("PEERS", flags->peers, "IP:PORT of each").required();
   add_marker_flag(peers, flags->marker);
   peers.on_chosen([flags, &context] { context.run = [flags] { return run_peers(*flags); }; });

@@ -16,10 +16,11 @@
 #include "cli/launcher/marked_lines.h"
 #include "cli/launcher/process.h"
 #include "cli/memory_file.h"
-#include "cli/own_program.h"
 #include "cli/print.h"
 #include "cli/probe_commands.h"
 #include "cli/progress_report.h"
+#include "cli/self/own_command.h"
+#include "cli/self/own_program.h"
 #include "cli/token_file.h"
 #include "common/base/address.h"
 #include "common/base/descriptor.h"
@@ -140,7 +141,7 @@ class Pairs {
     for (const Host& host : hosts_) probes.names.push_back(host.address);
     probes.latency_seconds.resize(count * count);
     probes.bits_per_second.resize(count * count);
-    ProgressReport progress(*env_.clock, "gleaner probe pairs");
+    ProgressReport progress(*env_.clock, own_command("probe pairs"));
     size_t done = 0;
     for (size_t from = 0; from + 1 < count; ++from) {
       std::vector<std::string> arguments = {program_, "probe", "peers", "--token-file", token_file_};
@@ -238,9 +239,9 @@ void add_probe_pairs(flags::Command& probe, Context& context) {
   flags::Command pairs = probe.add_command("pairs", "Measure each two hosts, one pair at a time, and write the probes");
   pairs
       .add_text("--hosts", flags->hosts,
-                "JSON file of hosts as for `gleaner run`: all workers, then all summers, each host once. A host has "
-                "this program at the "
-                "same path")
+                absl::StrCat("JSON file of hosts as for `", own_command("run"),
+                             "`: all workers, then all summers, each host once. A host has this program at the same "
+                             "path"))
       .required();
   pairs.add_text("--token-file", flags->token_file,
                  "File with a secret that all hosts can read at this path, for hosts with a file system of their own "

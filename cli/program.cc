@@ -1,5 +1,7 @@
 #include "cli/program.h"
 
+#include "cli/self/own_command.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,11 +25,8 @@ void keep_closed_streams_closed() {
 int run_program(int argc, char** argv, const std::function<void(flags::Program&, Context&)>& declare) {
   keep_closed_streams_closed();
   Context context{.arguments = {argv, argv + argc}};
-  // kubectl runs a plugin under the name of its file.
-  const absl::string_view name = argc > 0 ? argv[0] : "";
-  const bool is_plugin = name.substr(name.rfind('/') + 1) == "kubectl-gleaner";
-  flags::Program program(is_plugin ? "kubectl gleaner" : "gleaner",
-                         "Gleaner: spare machines' CPUs and NICs make distributed training faster", GLEANER_VERSION);
+  flags::Program program(own_name(), "Gleaner: spare machines' CPUs and NICs make distributed training faster",
+                         GLEANER_VERSION);
   program.require_command();
   declare(program, context);
   if (const std::optional<int> status = program.parse(argc, argv)) return *status;

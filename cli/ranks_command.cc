@@ -13,6 +13,7 @@
 #include "cli/print.h"
 #include "cli/progress_report.h"
 #include "cli/rank_map_report.h"
+#include "cli/self/own_command.h"
 #include "cli/topology_flags.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
@@ -141,8 +142,9 @@ absl::StatusOr<Choice> search(const RanksFlags& flags, const Schedule& schedule,
   GLN_ASSIGN_OR_RETURN(ranks::FoundMap found, find_rank_map(schedule, topology, paths, bytes, options));
   if (found.stopped) {
     std::fprintf(stderr,
-                 "gleaner ranks: the time limit ended the search, so the map depends on this machine's speed; "
-                 "--iterations N gives the same map everywhere\n");
+                 "%s: the time limit ended the search, so the map depends on this machine's speed; "
+                 "--iterations N gives the same map everywhere\n",
+                 own_command("ranks").c_str());
   }
   std::string origin = origin_of(found, hdrm, by_groups);
   return Choice{std::move(found.host_of), std::move(origin)};
@@ -155,7 +157,7 @@ absl::StatusOr<Choice> choose(const RanksFlags& flags, const Schedule& schedule,
   const auto map = ranks::hdrm(topology, schedule.ranks);
   if (map.ok()) return Choice{*map, "HDRM (EFLOPS, Algorithm 1)"};
   GLN_ASSIGN_OR_RETURN(Choice choice, search(flags, schedule, topology, paths, bytes, groups, progress));
-  std::fprintf(stderr, "gleaner ranks: %s; searched for a map by annealing instead\n",
+  std::fprintf(stderr, "%s: %s; searched for a map by annealing instead\n", own_command("ranks").c_str(),
                std::string(map.status().message()).c_str());
   absl::StrAppend(&choice.origin, ", as HDRM does not apply");
   return choice;
@@ -179,7 +181,7 @@ absl::Status run_ranks(const RanksFlags& flags) {
                                                    " at most"));
   }
   const SystemEnv system({"gleaner", LogLevel::kError});
-  ProgressReport progress(*system.env().clock, "gleaner ranks");
+  ProgressReport progress(*system.env().clock, own_command("ranks"));
   GLN_ASSIGN_OR_RETURN(const uint32_t ranks, ranks_of(flags, topology));
   GLN_ASSIGN_OR_RETURN(const Schedule schedule, schedule_of(flags, topology, ranks));
   const topology::Paths paths(topology);

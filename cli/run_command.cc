@@ -27,7 +27,8 @@
 #include "cli/launcher/user_environment.h"
 #include "cli/memory_file.h"
 #include "cli/output_file.h"
-#include "cli/own_program.h"
+#include "cli/self/own_command.h"
+#include "cli/self/own_program.h"
 #include "cli/token_file.h"
 #include "cli/trace_capture.h"
 #include "common/base/env.h"
@@ -87,7 +88,7 @@ std::string one_thread_each(const RunFlags& flags, const launcher::UserEnvironme
   const auto processes = static_cast<uint32_t>(flags.job.local_ranks * (on_one_machine ? flags.job.workers : 1));
   std::string variable = launcher::one_thread(processes, user);
   if (!variable.empty()) {
-    std::cerr << "gleaner run: " << variable << " for each process, since " << processes
+    std::cerr << own_command("run") << ": " << variable << " for each process, since " << processes
               << " share a machine; set it yourself for another number of threads" << std::endl;
   }
   return variable;
@@ -159,7 +160,7 @@ absl::Status start_summers(const RunFlags& flags, const Hosts& hosts, const std:
   return absl::OkStatus();
 }
 
-void complain(const absl::Status& status) { std::cerr << "gleaner run: " << status.message() << std::endl; }
+void complain(const absl::Status& status) { std::cerr << own_command("run") << ": " << status.message() << std::endl; }
 
 // Returns the exit status that a shell has for a command that can't be started.
 int not_started(const absl::Status& status) {
@@ -191,11 +192,11 @@ absl::Status report(BackgroundCapture& capture, const std::string& file) {
 void explain(const coordinator::Server& server, const absl::Status& outcome,
              const std::optional<Launcher::Failure>& failure) {
   if (failure.has_value() && !absl::StrContains(outcome.message(), failure->how)) {
-    std::cerr << "gleaner run: " << failure->name << " " << failure->how << std::endl;
+    std::cerr << own_command("run") << ": " << failure->name << " " << failure->how << std::endl;
   }
   const bool in_vain = !failure.has_value() && (outcome.ok() || absl::IsDeadlineExceeded(outcome));
   if (!in_vain || server.any_rank_joined()) return;
-  std::cerr << "gleaner run: " << (outcome.ok() ? "warning: " : "")
+  std::cerr << own_command("run") << ": " << (outcome.ok() ? "warning: " : "")
             << "no process joined the job, so nothing was summed: does COMMAND call gleaner.init(), or "
                "gleaner.torch.init()?"
             << std::endl;
@@ -264,7 +265,8 @@ void announce(const Env& env, const RunFlags& flags, const LocalJobs& local_jobs
   if (!added.ok()) {
     env.log->info("other commands can't find this job", "reason", added.message());
   } else if (!flags.no_progress) {
-    std::cerr << "gleaner run: to see where the time of a step goes: gleaner trace --pid " << pid << std::endl;
+    std::cerr << own_command("run") << ": to see where the time of a step goes: " << own_command("trace --pid ") << pid
+              << std::endl;
   }
 }
 
@@ -284,7 +286,7 @@ absl::StatusOr<int> run_job(const RunFlags& flags, const Hosts& hosts, const lau
   const std::string address = coordinator->server().address().to_string();
   announce(env, flags, local_jobs, pid, address, token.path);
   const std::string warning = launcher::warn_of_loopback(hosts, coordinator->server().address());
-  if (!warning.empty()) std::cerr << "gleaner run: warning: " << warning << std::endl;
+  if (!warning.empty()) std::cerr << own_command("run") << ": warning: " << warning << std::endl;
   const auto capture = start_trace(env, flags, coordinator->server().address(), token.text);
   CoordinatedJob job(options, &coordinator->server());
   launcher::JobProgress progress(flags.job.job);
@@ -337,13 +339,13 @@ absl::Status run_command(const RunFlags& flags, Context& context) {
   if (!flags.hosts.empty()) {
     GLN_ASSIGN_OR_RETURN(hosts, launcher::read_hosts(flags.hosts, options.workers, options.summers));
   }
-  const launcher::GuardOptions guard = {"gleaner run", absl::Seconds(flags.grace) + kEndTimeout};
+  const launcher::GuardOptions guard = {own_command("run"), absl::Seconds(flags.grace) + kEndTimeout};
   const launcher::UserEnvironment user = launcher::user_environment();
   const LocalJobs local_jobs(user.runtime_folders);
   const int64_t pid = ::getpid();
   GLN_ASSIGN_OR_RETURN(context.exit_status, launcher::run_guarded(guard, [&] {
                          ::signal(SIGPIPE, SIG_IGN);  // the Launcher handles output whose reader closed it
-                         report_lack_of_memory("gleaner run");
+                         report_lack_of_memory(own_command("run"));
                          const absl::StatusOr<int> status = run_job(flags, hosts, user, local_jobs, pid);
                          local_jobs.remove(pid);  // in case the guard was killed
                          if (status.ok()) return *status;
@@ -364,7 +366,8 @@ void add_run(flags::Command& app, Context& context) {
   command.add_text("--hosts", flags->hosts,
                    "JSON file with the hosts of the processes (docs/cli.md) [default: this machine]");
   command.add_text("--token-file", flags->token_file,
-                   "Path of the job's token on the hosts [default: memory of `gleaner run`, on this machine only]");
+                   absl::StrCat("Path of the job's token on the hosts [default: memory of `", own_command("run"),
+                                "`, on this machine only]"));
   add_transports_flag(command, flags->transports);
   command.add_switch("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
   command.add_switch("--no-progress", flags->no_progress,
@@ -386,8 +389,8 @@ void add_run(flags::Command& app, Context& context) {
   command.add_texts("COMMAND", flags->command, "The program that each worker runs, with its arguments").required();
   command.end_flags_at_first_positional();
   command.add_footer(
-      "Example: gleaner run --workers 4 --summers 2 -- python3 train.py\n"
-      "The exit status is that of the process that made the job fail; docs/cli.md has the details.");
+      absl::StrCat("Example: ", own_command("run"), " --workers 4 --summers 2 -- python3 train.py\n",
+                   "The exit status is that of the process that made the job fail; docs/cli.md has the details."));
   command.on_chosen([flags, &context] { context.run = [flags, &context] { return run_command(*flags, context); }; });
 }
 

@@ -9,6 +9,7 @@
 #include "cli/print.h"
 #include "cli/progress_report.h"
 #include "cli/schedule_output.h"
+#include "cli/self/own_command.h"
 #include "cli/stages_flag.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
@@ -83,7 +84,7 @@ absl::StatusOr<collective::Schedule> schedule_of(const ScheduleFlags& flags) {
 
 absl::Status print_json(const collective::Schedule& schedule) {
   const SystemEnv system({"gleaner", LogLevel::kError});
-  ProgressReport progress(*system.env().clock, "gleaner schedule");
+  ProgressReport progress(*system.env().clock, own_command("schedule"));
   return write_json(schedule, [&](const std::string& piece, uint32_t written) {
     progress.update([&] { return absl::StrCat("wrote ", written, " of ", schedule.ranks, " programs"); });
     return print(piece);

@@ -12,6 +12,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/progress_report.h"
+#include "cli/self/own_command.h"
 #include "cli/sim_conditions.h"
 #include "cli/sim_report.h"
 #include "cli/sim_sweep.h"
@@ -38,7 +39,7 @@ struct SimFlags {
 
 // Returns functions that report on standard error how far one simulation is. `name` begins each line.
 SimulationProgress progress_of(const Clock& clock, const std::string& name) {
-  const auto report = std::make_shared<ProgressReport>(clock, absl::StrCat("gleaner sim", name));
+  const auto report = std::make_shared<ProgressReport>(clock, absl::StrCat(own_command("sim"), name));
   const auto update = [report](double done, absl::string_view work) {
     report->update([&] { return absl::StrFormat("%.0f %% of %s", done * 100, work); });
   };

@@ -12,6 +12,7 @@
 #include "cli/best_rank_map.h"
 #include "cli/fleet_flags.h"
 #include "cli/rank_map_file.h"
+#include "cli/self/own_command.h"
 #include "cli/stages_flag.h"
 #include "cli/tensor_list.h"
 #include "common/base/accumulator.h"
@@ -222,13 +223,14 @@ void add_simulation_flags(flags::Command& command, SimulationFlags& flags) {
       .add_number("--summers", flags.summers, "Summers, on hosts of their own after those of the workers [default: 0]")
       .between(int64_t{0}, int64_t{collective::kMaxRanks});
   command.add_text("--partition-bytes", flags.partition_bytes,
-                   "The largest partition, up to 4MiB, or plan: as gleaner plan cuts the vector [default: plan with "
-                   "summers; otherwise one message for each operation of the schedule]");
+                   absl::StrCat("The largest partition, up to 4MiB, or plan: as ", own_command("plan"),
+                                " cuts the vector [default: plan with summers; otherwise one message for each "
+                                "operation of the schedule]"));
   add_data_type_flag(command, flags.dtype, "Data type of the vector; partial sums of fp16 and bf16 travel as fp32")
       .show_default();
   command.add_text("--rank-map", flags.rank_map,
-                   "Which host has which rank: identity, random:SEED, best (as gleaner ranks finds it), or a FILE that "
-                   "gleaner ranks wrote [default: identity]");
+                   absl::StrCat("Which host has which rank: identity, random:SEED, best (as ", own_command("ranks"),
+                                " finds it), or a FILE that it wrote [default: identity]"));
   command.add_number("--seed", flags.seed, "Chooses among equally short paths").show_default();
 }
 

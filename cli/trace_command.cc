@@ -7,6 +7,7 @@
 #include "cli/launcher/local_jobs.h"
 #include "cli/launcher/user_environment.h"
 #include "cli/print.h"
+#include "cli/self/own_command.h"
 #include "cli/trace_capture.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
@@ -95,7 +96,7 @@ absl::Status run_trace(const flags::Command& command, const TraceFlags& flags) {
   if (flags.steps > 0 && flags.seconds > 0) return absl::InvalidArgumentError("give either --seconds or --steps");
   GLN_ASSIGN_OR_RETURN(const flags::JoinFlags join, find_job(command, flags));
   GLN_ASSIGN_OR_RETURN(const member::JoinOptions options, to_join_options(join));
-  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner trace"));
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start(own_command("trace")));
   const SystemEnv system({"trace", LogLevel::kWarning});
   GLN_ASSIGN_OR_RETURN(const auto observer, member::Observer::join(system.env(), options));
   absl::StatusOr<JobTrace> trace;
@@ -116,7 +117,9 @@ void add_trace(flags::Command& app, Context& context) {
   flags::add_coordinator(command, flags->join);
   flags::add_proof(command, flags->join);
   flags::add_job(command, flags->join);
-  command.add_number("--pid", flags->pid, "The job of this process of `gleaner run`, instead of --coordinator")
+  command
+      .add_number("--pid", flags->pid,
+                  absl::StrCat("The job of this process of `", own_command("run"), "`, instead of --coordinator"))
       .between(int64_t{1}, int64_t{1} << 31);
   command.add_number("--seconds", flags->seconds, "Seconds to record [default: 5]").positive();
   command.add_number("--steps", flags->steps, "Record until this many steps are complete, instead of --seconds")
@@ -126,9 +129,8 @@ void add_trace(flags::Command& app, Context& context) {
   command.add_old_name("--trace", "-o,--output");
   command.add_switch("--json", flags->json, "Print the report as JSON");
   command.add_footer(
-      "Without --coordinator it traces this user's job of `gleaner run` on this machine. If there are several, it "
-      "lists\n"
-      "them, and --pid or --job chooses one.");
+      absl::StrCat("Without --coordinator it traces this user's job of `", own_command("run"),
+                   "` on this machine. If there are several, it lists\nthem, and --pid or --job chooses one."));
   command.on_chosen(
       [flags, command, &context] { context.run = [flags, command] { return run_trace(command, *flags); }; });
 }

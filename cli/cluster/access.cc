@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/self/own_command.h"
 #include "common/kube/credentials.h"
 #include "common/kube/process.h"
 
@@ -39,8 +40,8 @@ absl::Status explain_failure(const absl::Status& status, const kube::Resource& r
                              const std::string& name) {
   const std::string server_said = absl::StrCat(" (the API server: ", status.message(), ")");
   if (is_missing_object(status, name)) {
-    return absl::NotFoundError(absl::StrCat("there is no ", resource.kind, " '", name, "' in namespace '", ns,
-                                            "'; `gleaner status -A` lists all jobs"));
+    return absl::NotFoundError(absl::StrCat("there is no ", resource.kind, " '", name, "' in namespace '", ns, "'; `",
+                                            own_command("status -A"), "` lists all jobs"));
   }
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(

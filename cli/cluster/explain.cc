@@ -7,6 +7,7 @@
 #include "cli/cluster/access.h"
 #include "cli/cluster/explain_view.h"
 #include "cli/print.h"
+#include "cli/self/own_command.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::cli {
@@ -18,8 +19,8 @@ absl::Status run_explain(const ClusterFlags& flags) {
   if (!plan) {
     return absl::FailedPreconditionError(
         absl::StrCat("TrainingJob ", job.meta.key(), " has no plan yet; it is ",
-                     job.status.phase.empty() ? "not handled by an operator yet" : job.status.phase, ". `gleaner plan ",
-                     flags.job, " --bytes N` shows the plan that it would get"));
+                     job.status.phase.empty() ? "not handled by an operator yet" : job.status.phase, ". `",
+                     own_command("plan "), flags.job, " --bytes N` shows the plan that it would get"));
   }
   auto explained = explain_job(*std::move(plan));
   if (!explained.ok()) {

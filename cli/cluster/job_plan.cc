@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "cli/self/own_command.h"
 #include "common/api/meta.h"
 #include "common/api/pod.h"
 #include "common/base/median.h"
@@ -92,8 +93,8 @@ absl::StatusOr<JobFleet> fleet_for(const api::TrainingJob& job, const placement:
   }
   if (result.assumed > 0 && result.assumed_bits_per_second <= 0) {
     return absl::FailedPreconditionError(
-        "no NodeProfile has the speed of a machine's network: are the agents running? `gleaner top` shows what they "
-        "say");
+        absl::StrCat("no NodeProfile has the speed of a machine's network: are the agents running? `",
+                     own_command("top"), "` shows what they say"));
   }
   if (!reconcile::wants_summers(job)) return result;
   const placement::SummerRequest request = reconcile::summer_request(job, cluster.worker_nodes(job.meta.key()));

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/launcher/guard.h"
 #include "cli/launcher/memory_kills.h"
+#include "cli/self/own_command.h"
 
 namespace gleaner::launcher {
 namespace {
@@ -163,7 +164,7 @@ void Launcher::check_output() {
     job_->interrupt(absl::StrCat("the job was ended, since its ", stream, " was closed by its reader"));
     return job_->stop();
   }
-  errors_.write(absl::StrCat("gleaner run: can't write standard output: ", std::strerror(output_.error()),
+  errors_.write(absl::StrCat(cli::own_command("run"), ": can't write standard output: ", std::strerror(output_.error()),
                              "; the job goes on, and further output of its processes is lost\n"));
 }
 

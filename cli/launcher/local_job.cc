@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/self/own_command.h"
 #include "common/base/text_table.h"
 #include "common/base/utf8.h"
 
@@ -81,9 +82,9 @@ absl::StatusOr<LocalJob> choose_local_job(const std::vector<LocalJob>& jobs, int
   }
   if (found.size() == 1) return found.front();
   if (found.empty() && jobs.empty()) {
-    return absl::NotFoundError(
-        "no job of `gleaner run` of this user runs on this machine; for a job elsewhere give --coordinator and "
-        "--token-file");
+    return absl::NotFoundError(absl::StrCat("no job of `", cli::own_command("run"),
+                                            "` of this user runs on this machine; for a job elsewhere give "
+                                            "--coordinator and --token-file"));
   }
   if (found.empty()) {
     return absl::NotFoundError(absl::StrCat("no such job of this user runs on this machine; these do:\n",

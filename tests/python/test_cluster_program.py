@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -41,6 +42,25 @@ def test_name_is_that_of_the_called_program(tmp_path: Path) -> None:
     plugin.symlink_to(GLEANER)
     assert run(GLEANER, "top").stderr.startswith("gleaner top: ")
     assert run(plugin, "top").stderr.startswith("kubectl gleaner top: ")
+
+
+def test_help_names_commands_as_the_program_was_called() -> None:
+    plugin = GLEANER.with_name("kubectl-gleaner")
+    script = run(GLEANER, "completion", "bash").stdout
+    commands = re.findall(r"^    '((?: [a-z][a-z-]*)*)'\) words=", script, re.MULTILINE)
+    assert {"", " run", " probe pairs", " status"} <= set(commands)
+    for command in commands:
+        text = run(plugin, *command.split(), "--help").stdout
+        assert f"Usage: kubectl gleaner{command} [OPTIONS]" in text, command
+        assert re.findall(r"(?<!kubectl )\bgleaner [a-zA-Z].*", text) == [], command
+        assert "kubectl gleaner" not in run(GLEANER, *command.split(), "--help").stdout
+
+
+def test_completion_is_that_of_a_program() -> None:
+    """A shell can't complete `kubectl gleaner` by a script of its own: that word is kubectl's."""
+    for shell in ("bash", "zsh"):
+        arguments = ("completion", shell)
+        assert run(GLEANER.with_name("kubectl-gleaner"), *arguments).stdout == run(GLEANER, *arguments).stdout
 
 
 def test_gleaner_links_no_client_of_the_api_server() -> None:

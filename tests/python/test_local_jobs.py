@@ -115,6 +115,16 @@ def test_status_warns_of_an_unreachable_cluster(machine: Machine) -> None:
     assert asked.returncode == 1 and asked.stdout == "", asked.stderr
 
 
+def test_status_names_commands_as_it_was_called(machine: Machine) -> None:
+    machine.add_kubeconfig()
+    machine.add_job()
+    for program, name in ((GLEANER, "gleaner"), (GLEANER.with_name("kubectl-gleaner"), "kubectl gleaner")):
+        machine.program = program
+        done = machine.gleaner("status")
+        assert done.stderr.startswith(f"{name} status: warning: "), done.stderr
+        assert done.stdout.startswith(f"On this machine ({name} trace "), done.stdout
+
+
 def test_relative_cluster_program_is_not_run(machine: Machine) -> None:
     decoy = machine.folder / "gleaner-cluster"
     decoy.write_text("#!/bin/sh\necho decoy\n")

@@ -1,4 +1,4 @@
-#include "cli/own_program.h"
+#include "cli/self/own_program.h"
 
 #include <system_error>
 
