@@ -33,6 +33,10 @@ void add_cluster_commands(flags::Command& app, Context& context, const ClusterAc
   status.add_text("-o,--output", shown->output, "table, json, or name: names only")
       .one_of({"table", "json", "name"})
       .show_default();
+  status.add_number("--pid", shown->pid, absl::StrCat("Only the job of this process of `", own_command("run"), "`"))
+      .between(int64_t{1}, int64_t{1} << 31);
+  status.add_text("--job", shown->local_job, absl::StrCat("Only the job of `", own_command("run"), "` with this name"))
+      .name();
   run_when_chosen(status, context, shown, actions.status);
 
   auto explained = std::make_shared<ClusterFlags>();

@@ -1,6 +1,7 @@
 // The flags of commands that read a Kubernetes cluster.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "common/flags/command.h"
@@ -13,6 +14,8 @@ struct ClusterFlags {
   std::string ns, output = "table";
   flags::KubeFlags kube;
   bool all_namespaces = false;
+  int64_t pid = 0;        // of `gleaner run`; 0: not given
+  std::string local_job;  // name of a job of `gleaner run`; empty: not given
 };
 
 enum class Namespaces { kOne, kOneOrAll, kNone };

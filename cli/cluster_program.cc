@@ -27,6 +27,10 @@ absl::Status run_cluster_program(const std::vector<std::string>& arguments) {
 }
 
 absl::Status run_status(const ClusterFlags& flags, const std::vector<std::string>& arguments) {
+  if (asks_for_local_job(flags)) {
+    GLN_ASSIGN_OR_RETURN(const std::vector<LocalStatus> found, find_local_job(flags));
+    return print_local_jobs(found, flags, std::nullopt);
+  }
   if (!flags.job.empty() || asks_for_cluster(flags)) return run_cluster_program(arguments);
   if (const absl::Status cluster = kube::find_cluster(); !cluster.ok()) {
     const auto jobs = list_local_jobs();

@@ -13,8 +13,8 @@ namespace gleaner::cli {
 // Errors: FailedPrecondition, which says how to get the program; those of own_program().
 absl::Status run_cluster_program(const std::vector<std::string>& arguments);
 
-// Carries out `gleaner status`: by gleaner-cluster if the user asks for a cluster, or if there is one. Otherwise, or if
-// gleaner-cluster cannot be run, it lists this machine's jobs.
+// Carries out `gleaner status`: for a local job itself; by gleaner-cluster if the user asks for a cluster, or if there
+// is one. Otherwise, or if gleaner-cluster cannot be run, it lists this machine's jobs.
 absl::Status run_status(const ClusterFlags& flags, const std::vector<std::string>& arguments);
 
 }  // namespace gleaner::cli

@@ -250,7 +250,12 @@ Figures EfficiencyMeter::window(absl::Duration now) const {
     if (rank.samples.empty()) continue;  // no steps, or steps whose waits are not known
     auto from = rank.samples.rbegin();
     while (std::next(from) != rank.samples.rend() && now - from->at < kWindow) ++from;
-    const Figures figures = between(from->totals, rank.settled.totals, rank.latest.round_trip_seconds);
+    Figures figures = between(from->totals, rank.settled.totals, rank.latest.round_trip_seconds);
+    if (from->totals.steps == 0 && from != rank.samples.rbegin()) --from;  // the time of the first step is unknown
+    const double seconds = absl::ToDoubleSeconds(rank.settled.at - from->at);
+    if (from->totals.steps > 0 && seconds > 0) {
+      figures.steps_per_second = (rank.settled.totals.steps - from->totals.steps) / seconds;
+    }
     if (is_slower(figures, slowest)) slowest = figures;
   }
   return slowest;

@@ -69,6 +69,7 @@ struct Figures {
   double bound_seconds_without_summers = 0;
   double efficiency = 0;  // bound_seconds / step_communication_seconds; 0 unless basis is kBandwidth
   Basis basis = Basis::kNothingMeasured;
+  double steps_per_second = 0;        // of a window only; 0: unknown
   std::vector<WaitedFor> waited_for;  // of the whole job only: the ranks for which the others waited most
 };
 

@@ -39,7 +39,7 @@ void Job::admit(std::shared_ptr<Stream> stream, Nonces nonces, const Identity& i
                 const std::optional<Resume>& resume) {
   const StreamId id = stream->id();
   peers_[id] = {std::move(stream), std::move(nonces)};
-  if (identity.role == Role::kObserver) return admit_observer(id);
+  if (identity.role == Role::kObserver) return identity.reads_summary ? send_summary(id) : admit_observer(id);
   rounds_.on_joined(id, identity, resume, now(), actions_);
   carry_out();
 }
@@ -271,6 +271,21 @@ void Job::admit_observer(StreamId stream) {
     peers_.erase(stream);
     return;
   }
+  welcome_observer(peer);
+}
+
+// Tracing does not know of this observer.
+void Job::send_summary(StreamId stream) {
+  const Peer& peer = peers_[stream];
+  welcome_observer(peer);
+  v1::CoordinatorMessage message;
+  message.mutable_observed()->set_summary(to_json(rounds_.summary()));
+  peer.stream->send(Stream::encode(message));
+  peer.stream->end(absl::OkStatus());
+  peers_.erase(stream);
+}
+
+void Job::welcome_observer(const Peer& peer) {
   control::Admission answer = admission(peer, {0, rounds_.core().roster().summers(), ""});
   answer.secret.clear();  // an observer has no data connections
   peer.stream->send(Stream::encode(control::encode(answer)));

@@ -82,6 +82,8 @@ class Job {
   void handle(StreamId stream, const control::Leave& leave);
   void handle(StreamId stream, const control::Recalled& recalled);
   void admit_observer(StreamId stream);
+  void send_summary(StreamId stream);
+  void welcome_observer(const Peer& peer);
   void on_observe(const v1::Observe& observe);
   void update_metrics();
   void forward_held_leaves();

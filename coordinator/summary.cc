@@ -150,6 +150,7 @@ std::string to_json(const Summary& summary) {
     json["waited_for"].push_back({{"rank", each.rank}, {"seconds", each.seconds}});
   }
   json["last_minute"] = json_of(summary.window);
+  json["last_minute"]["steps_per_second"] = summary.window.steps_per_second;
   json["epochs"] = nlohmann::ordered_json::array();
   for (const EpochFigures& epoch : summary.epochs) {
     nlohmann::ordered_json entry;

@@ -45,7 +45,7 @@ absl::Status print_cluster_jobs(const ClusterFlags& flags) {
 
 // Lists the local jobs and a cluster's jobs.
 absl::Status print_all_jobs(const ClusterFlags& flags) {
-  const std::vector<launcher::LocalJob> local = list_local_jobs();
+  const std::vector<LocalStatus> local = list_local_jobs();
   const bool as_json = flags.output == "json";
   // A cluster that is out of reach answers late.
   if (!as_json && !local.empty()) GLN_RETURN_IF_ERROR(print(local_jobs_text(local)));

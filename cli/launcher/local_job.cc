@@ -65,14 +65,19 @@ absl::StatusOr<LocalJob> parse_local_job(const std::string& text) {
   }
 }
 
-std::string local_jobs_table(const std::vector<LocalJob>& jobs) {
-  std::vector<std::vector<std::string>> rows = {{"PID", "JOB", "WORKERS", "SUMMERS", "STARTED", "COMMAND"}};
-  for (const LocalJob& job : jobs) {
-    rows.push_back({absl::StrCat(job.process.pid), job.job, absl::StrCat(job.workers), absl::StrCat(job.summers),
-                    absl::FormatTime("%Y-%m-%d %H:%M:%S", job.start, absl::LocalTimeZone()),
-                    command_text(job.command)});
+std::string local_jobs_table(const std::vector<LocalJob>& jobs, const Columns& figures) {
+  std::vector<std::vector<std::string>> rows = {{"PID", "JOB", "WORKERS", "SUMMERS"}};
+  rows.front().insert(rows.front().end(), figures.head.begin(), figures.head.end());
+  rows.front().insert(rows.front().end(), {"STARTED", "COMMAND"});
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const LocalJob& job = jobs[i];
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {absl::StrCat(job.process.pid), job.job, absl::StrCat(job.workers), absl::StrCat(job.summers)};
+    if (!figures.head.empty()) row.insert(row.end(), figures.rows[i].begin(), figures.rows[i].end());
+    row.push_back(absl::FormatTime("%Y-%m-%d %H:%M:%S", job.start, absl::LocalTimeZone()));
+    row.push_back(command_text(job.command));
   }
-  return align(rows, "rlrrll");
+  return align(rows, absl::StrCat("rlrr", std::string(figures.head.size(), 'r'), "ll"));
 }
 
 absl::StatusOr<LocalJob> choose_local_job(const std::vector<LocalJob>& jobs, int64_t pid, const std::string& name) {

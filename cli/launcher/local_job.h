@@ -40,8 +40,14 @@ nlohmann::ordered_json to_json(const LocalJob& job);
 // InvalidArgument: the text is not that of a job in this version.
 absl::StatusOr<LocalJob> parse_local_job(const std::string& text);
 
-// Returns a line for each job, below a head.
-std::string local_jobs_table(const std::vector<LocalJob>& jobs);
+// More columns of a table of jobs.
+struct Columns {
+  std::vector<std::string> head;
+  std::vector<std::vector<std::string>> rows;  // one for each job
+};
+
+// Returns a line for each job, below a head. `figures` are columns of numbers.
+std::string local_jobs_table(const std::vector<LocalJob>& jobs, const Columns& figures = {});
 
 // Returns the job with this process and this name. 0 and an empty name are those of any job. Errors: NotFound if there
 // is none, InvalidArgument if there are several; the message then lists them, and says how to choose one of them by

@@ -107,6 +107,7 @@ std::string serialize(const Identity& identity) {
   message.set_address(identity.address);
   message.set_bits_per_second(identity.bits_per_second);
   message.set_network(identity.network);
+  message.set_reads_summary(identity.reads_summary);
   for (const std::string& endpoint : identity.endpoints) message.add_endpoints(endpoint);
   return message.SerializeAsString();
 }
@@ -123,6 +124,7 @@ absl::StatusOr<Identity> parse_identity(const std::string& bytes) {
   identity.bits_per_second = message.bits_per_second();
   identity.endpoints = {message.endpoints().begin(), message.endpoints().end()};
   identity.network = message.network();
+  identity.reads_summary = message.reads_summary();
   identity.job = message.job();
   return identity;
 }

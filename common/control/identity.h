@@ -21,6 +21,7 @@ struct Identity {
   std::vector<std::string> endpoints;  // as in plan::Member
   std::string network;                 // network_id() (common/base/own_network.h); empty: not known
   std::string job;
+  bool reads_summary = false;  // of an observer: it only reads the summary of the job
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 

@@ -23,6 +23,7 @@ control::Identity identity_of(const JoinOptions& options) {
   identity.endpoints = options.endpoints;
   identity.network = options.network;
   identity.job = options.job;
+  identity.reads_summary = options.reads_summary;
   return identity;
 }
 

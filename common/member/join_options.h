@@ -22,6 +22,7 @@ struct JoinOptions {
   std::optional<uint32_t> index;                // worker index, or summer index; a summer without one gets a free one
   uint32_t local_rank = 0;                      // workers
   uint32_t local_size = 1;
+  bool reads_summary = false;          // as in control::Identity; Observer sets it
   std::string address;                 // address of this member's summer; empty for local ranks > 0
   std::vector<std::string> endpoints;  // addresses by which others reach that summer (common/transport/endpoint.h)
   std::string network;                 // network_id() of this process (common/base/own_network.h)

@@ -38,6 +38,19 @@ absl::StatusOr<std::unique_ptr<Observer>> Observer::join(const Env& env, JoinOpt
   return observer;
 }
 
+absl::StatusOr<std::string> Observer::read_summary(const Env& env, JoinOptions options) {
+  options.reads_summary = true;
+  GLN_ASSIGN_OR_RETURN(const auto observer, join(env, std::move(options)));
+  GLN_ASSIGN_OR_RETURN(const v1::CoordinatorMessage* const message,
+                       observer->next(observer->now() + observer->options_.timeout, false));
+  if (message == nullptr || !message->observed().has_summary()) {
+    return observer->failed(absl::UnavailableError("it sends no summary; install the same version of gleaner on both"));
+  }
+  std::string summary = message->observed().summary();
+  observer->close();
+  return summary;
+}
+
 absl::Status Observer::introduce() {
   const absl::Duration deadline = now() + options_.timeout;
   while (true) {

@@ -1,5 +1,5 @@
-// Observer is the client of `gleaner trace`. It is not a member of the job; it fetches the recordings of the job's
-// members.
+// Observer is the client of `gleaner trace` and `gleaner status`. It is not a member of the job; it fetches the
+// recordings of the job's members, or reads the job's summary.
 //
 // It joins by the stream that members use and shows the same token. All functions run on one thread, except
 // interrupt(), which any thread may call. Errors: Unavailable when the coordinator can't be reached or the stream ends
@@ -29,6 +29,10 @@ class Observer {
  public:
   // Joins with the coordinator, job, token and files of `options`, and waits for Welcome up to options.timeout.
   static absl::StatusOr<std::unique_ptr<Observer>> join(const Env& env, JoinOptions options);
+
+  // Joins as join() does, returns the summary of the job as JSON (coordinator/summary.h), and leaves. A job has any
+  // number of such observers.
+  static absl::StatusOr<std::string> read_summary(const Env& env, JoinOptions options);
 
   // Has all members record, from about now on. Waits until the job has begun. Cancelled: interrupt() was called.
   absl::Status record();

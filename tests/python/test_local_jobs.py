@@ -8,7 +8,9 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import GLEANER, LIBRARY, TIMEOUT, environment, require_build
@@ -21,6 +23,7 @@ clusters: [{name: closed, cluster: {server: "http://127.0.0.1:1"}}]
 contexts: [{name: closed, context: {cluster: closed, user: me}}]
 users: [{name: me, user: {token: secret}}]
 """
+HEAD = "PID JOB WORKERS SUMMERS STEP STEPS/S GOODPUT EFFICIENCY WAIT/STEP STARTED COMMAND".split()
 
 
 class Machine:
@@ -85,7 +88,8 @@ def test_status_needs_no_cluster_program(machine: Machine) -> None:
     machine.remove_cluster_program()
     machine.add_job()
     text = machine.gleaner("status")
-    assert text.returncode == 0 and is_listed(text.stdout) and text.stderr == "", text.stderr
+    assert text.returncode == 0 and is_listed(text.stdout), text.stderr
+    assert f"no figures of the job of process {os.getpid()}: can't read the token file" in text.stderr
     listed = machine.gleaner("status", "-o", "json")
     assert names(listed.stdout) == ["at-home"] and json.loads(listed.stdout)["items"] == []
 
@@ -113,6 +117,38 @@ def test_status_warns_of_an_unreachable_cluster(machine: Machine) -> None:
     assert names(listed.stdout) == ["at-home"] and "items" not in json.loads(listed.stdout)
     asked = machine.gleaner("status", "-A", "-o", "json")
     assert asked.returncode == 1 and asked.stdout == "", asked.stderr
+
+
+def test_status_has_live_figures(machine: Machine) -> None:
+    bench = [str(GLEANER), "bench", "push-pull", "--bytes", "1MiB", "--steps", "1000000"]
+    run = [str(GLEANER), "run", "--workers", "2", "--summers", "1", "--job", "busy", "--no-progress", "--", *bench]
+    started = subprocess.Popen(
+        run,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(**machine.variables, LD_LIBRARY_PATH=str(LIBRARY.parent)),
+    )
+    try:
+        summary: dict[str, Any] = {}
+        deadline = time.monotonic() + TIMEOUT
+        while summary.get("last_minute", {}).get("steps_per_second", 0) == 0 and time.monotonic() < deadline:
+            listed = machine.gleaner("status", "--pid", str(started.pid), "-o", "json")
+            jobs = json.loads(listed.stdout)["localJobs"] if listed.returncode == 0 else []
+            summary = jobs[0].get("summary", {}) if jobs else {}
+            time.sleep(0.2)
+        assert summary["workers"] == 2 and summary["summers"] == 1 and summary["steps"] > 0
+        head, row = machine.gleaner("status", "--job", "busy").stdout.splitlines()[1:]
+        assert head.split() == HEAD
+        figures = row.split()
+        assert figures[:4] == [str(started.pid), "busy", "2", "1"] and int(figures[4]) >= summary["steps"]
+        assert float(figures[5]) > 0 and figures[7].endswith("/s"), row
+        unknown = machine.gleaner("status", "--pid", "1")
+        assert unknown.returncode == 1 and "no such job" in unknown.stderr
+        assert machine.gleaner("status", "--pid", str(started.pid), "-A").returncode == 2
+    finally:
+        for _ in range(2):  # the second signal kills the job's processes
+            started.terminate()
+        started.communicate(timeout=TIMEOUT)
 
 
 def test_status_names_commands_as_it_was_called(machine: Machine) -> None:

@@ -44,6 +44,7 @@ TEST(HandshakeCodec, IdentitiesArriveUnchanged) {
     identity.endpoints = {"shm://a", "tcp://b"};
     identity.network = "network";
     identity.job = "job";
+    identity.reads_summary = true;
     EXPECT_EQ(*parse_identity(serialize(identity)), identity);
   }
   EXPECT_TRUE(absl::IsInvalidArgument(parse_identity("\xff").status()));

@@ -100,6 +100,19 @@ TEST(EfficiencyMeter, TheWindowIsTheLastMinute) {
   EXPECT_LT(job.meter.whole().goodput_bytes_per_second, window.goodput_bytes_per_second);
 }
 
+TEST(EfficiencyMeter, TheWindowHasStepsPerSecond) {
+  Job job;
+  job.follow(1, 0);
+  job.step();
+  EXPECT_EQ(job.window().steps_per_second, 0) << "the time of the first step is unknown";
+  job.run(absl::Seconds(20));
+  EXPECT_NEAR(job.window().steps_per_second, 1, 0.1);
+  for (const absl::Duration end = job.now + absl::Minutes(2); job.now < end; job.now += absl::Milliseconds(250)) {
+    job.step();
+  }
+  EXPECT_NEAR(job.window().steps_per_second, 4, 0.1);
+}
+
 TEST(EfficiencyMeter, WithoutAStepInTheLastMinuteTheLastStepCounts) {
   Job job;
   job.follow(1, 2);

@@ -125,6 +125,23 @@ TEST_F(ObserverTest, ASecondObserverIsRefusedUntilTheFirstIsGone) {
   EXPECT_EQ(observe()->record(), absl::OkStatus());
 }
 
+TEST_F(ObserverTest, SummaryIsReadBesideATrace) {
+  const auto early = Observer::read_summary(system_.env(), join_);
+  ASSERT_TRUE(early.ok()) << early.status();
+  EXPECT_THAT(*early, HasSubstr("\"steps\": 0"));
+  begin_job();
+  const auto observer = observe();
+  ASSERT_EQ(observer->record(), absl::OkStatus());
+  for (int reader = 0; reader < 2; ++reader) {
+    const auto summary = Observer::read_summary(system_.env(), join_);
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_THAT(*summary, HasSubstr("\"epoch\": 1"));
+  }
+  EXPECT_TRUE(observer->stop().ok());
+  join_.token = "another";
+  EXPECT_TRUE(absl::IsPermissionDenied(Observer::read_summary(system_.env(), join_).status()));
+}
+
 TEST_F(ObserverTest, AnObserverNeedsTheToken) {
   begin_job();
   join_.token = "another";
