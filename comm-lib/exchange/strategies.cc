@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
+#include "common/base/ordinal.h"
 
 namespace gleaner::exchange {
 
@@ -16,8 +17,8 @@ absl::Status Strategies::prepare(const plan::Plan& plan) {
     GLN_RARE("worker: a change of strategy comes too late");
     if (GLN_MUTATION("a change of strategy that comes too late is followed")) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("the plan of epoch ", plan.epoch, " changes the strategy of tensor '", planned.name,
-                     "' from push_pull ", planned.schedule_from, " on, but this worker has begun ", most_begun(i),
+        absl::StrCat("the plan of epoch ", plan.epoch, " changes the strategy of tensor '", planned.name, "' from its ",
+                     ordinal(planned.schedule_from), " push_pull on, but this worker has begun ", most_begun(i),
                      " push_pulls of it; the change must begin with a later one"));
   }
   prepared_epoch_ = plan.epoch;

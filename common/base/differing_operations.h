@@ -17,9 +17,9 @@ struct AskedOperation {
   ReduceOp op = ReduceOp::kSum;
 };
 
-// Returns InvalidArgument: "tensor 'w': in push_pull 3 (counted from 0) worker 0 asks for its average, worker 1 for its
-// sum; every rank must ask for the same operation". `number` is the count of earlier push_pulls of the tensor; none: it
-// is not known, or the push_pull is the first.
+// Returns InvalidArgument: "tensor 'w': in its 4th push_pull worker 0 asks for its average, worker 1 for its sum; every
+// rank must ask for the same operation". `number` is the count of earlier push_pulls of the tensor; none: it is not
+// known, or the push_pull is the first.
 absl::Status differing_operations(absl::string_view tensor, std::optional<uint64_t> number, const AskedOperation& one,
                                   const AskedOperation& other);
 

@@ -36,7 +36,7 @@ class Program:
     long: bool = False
 
 
-OTHER = "tensor 'w': in push_pull 3 (counted from 0) "
+OTHER = "tensor 'w': in its 4th push_pull "
 AT_WORKERS = f"{OTHER}worker 0 asks for its average, worker 1 for its sum; every rank must ask for the same operation"
 AT_RANKS = f"{OTHER}local rank 1 of worker 0 asks for its sum, local rank 0 of worker 0 for its average; every rank"
 LIMITED = (("workers", 2), ("flags", ("--declare-timeout", "8")))

@@ -128,7 +128,7 @@ TEST(ExecutorFrames, EarlySlicesNameAnotherOp) {
   const absl::Status status = group.start(1, 0, ReduceOp::kSum);
   EXPECT_EQ(status.code(), kInvalid);
   EXPECT_THAT(std::string(status.message()),
-              StartsWith("tensor 't0': in push_pull 0 (counted from 0) worker 0 asks for its average, worker 1 for "
+              StartsWith("tensor 't0': in its 1st push_pull worker 0 asks for its average, worker 1 for "
                          "its sum; "));
   EXPECT_EQ(group.actions.refused, status);
 }
@@ -141,7 +141,7 @@ TEST(ExecutorFrames, SlicesOfAnotherOp) {
   const absl::Status status = group.deliver(1, frame);
   EXPECT_EQ(status.code(), kInvalid);
   EXPECT_THAT(std::string(status.message()),
-              StartsWith("tensor 't0': in push_pull 0 (counted from 0) worker 0 asks for its average, worker 1 for "
+              StartsWith("tensor 't0': in its 1st push_pull worker 0 asks for its average, worker 1 for "
                          "its sum; "));
   EXPECT_EQ(group.actions.refused, status) << "no worker can go on";
 }

@@ -122,7 +122,7 @@ TEST_F(EngineSums, OpsMustAgree) {
   const absl::Status status = rig.push(2, {}, {1, 1}, ReduceOp::kAverage);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              StartsWith("tensor 't0': in push_pull 0 (counted from 0) worker 1 asks for its sum, worker 2 for its "
+              StartsWith("tensor 't0': in its 1st push_pull worker 1 asks for its sum, worker 2 for its "
                          "average; "));
   EXPECT_EQ(rig.engine.counters().contributions, 1u);
 }

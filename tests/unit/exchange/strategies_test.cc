@@ -90,7 +90,7 @@ TEST_F(StrategiesTest, RefusesAChangeOfPushPullsThatHaveBegun) {
   begin(5, kOwners);
   const absl::Status status = strategies_.prepare(make_plan(2, kRing, 4));
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("epoch 2"), HasSubstr("tensor 'w' from push_pull 4"),
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("epoch 2"), HasSubstr("tensor 'w' from its 5th push_pull"),
                                                    HasSubstr("has begun 5 push_pulls")));
   begin(1, kOwners);
 }

@@ -59,7 +59,7 @@ TEST_F(GroupFailures, ADisagreementOnTheOpNamesTheRanks) {
   for (uint32_t rank = 0; rank < 3; ++rank) {
     EXPECT_TRUE(absl::IsInvalidArgument(ranks_[rank].done[0]));
     EXPECT_THAT(std::string(ranks_[rank].done[0].message()),
-                StartsWith("tensor 'a': in push_pull 0 (counted from 0) local rank 0 of worker 2 asks for its sum, "
+                StartsWith("tensor 'a': in its 1st push_pull local rank 0 of worker 2 asks for its sum, "
                            "local rank 2 of worker 2 for its average; "));
   }
   EXPECT_TRUE(ranks_[0].reduced.empty());

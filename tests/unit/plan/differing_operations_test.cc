@@ -16,7 +16,7 @@ TEST(DifferingOperations, TheLowerWorkerComesFirst) {
   const Plan plan = plan_of({"w", 10});
   const WorkersOperation one{0, ReduceOp::kAverage}, other{2, ReduceOp::kSum};
   const absl::Status status = differing_operations(plan, 1, 3, one, other);
-  EXPECT_EQ(status, absl::InvalidArgumentError("tensor 'w': in push_pull 3 (counted from 0) worker 0 asks for its "
+  EXPECT_EQ(status, absl::InvalidArgumentError("tensor 'w': in its 4th push_pull worker 0 asks for its "
                                                "average, worker 2 for its sum; every rank must ask for the same "
                                                "operation"));
   EXPECT_EQ(differing_operations(plan, 1, 3, other, one), status);

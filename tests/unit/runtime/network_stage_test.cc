@@ -304,10 +304,9 @@ TEST_F(NetworkStageTest, ARefusalEndsTheSessionWithItsText) {
   one_.start(ReduceOp::kAverage);
   ASSERT_TRUE(poll_until([&] { return !one_.failed().ok() || !zero_.failed().ok(); }));
   const absl::Status& told = one_.failed().ok() ? zero_.failed() : one_.failed();
-  EXPECT_THAT(
-      std::string(told.message()),
-      StartsWith("tensor 'gradient': in push_pull 0 (counted from 0) worker 0 asks for its sum, worker 1 for its "
-                 "average; "));
+  EXPECT_THAT(std::string(told.message()),
+              StartsWith("tensor 'gradient': in its 1st push_pull worker 0 asks for its sum, worker 1 for its "
+                         "average; "));
   EXPECT_TRUE(absl::IsInvalidArgument(told));
 }
 
