@@ -84,7 +84,7 @@ class Bench {
     GLN_ASSIGN_OR_RETURN(result.sha256, tensors_.output_sha256());
     if (tensors_.size() > 0) {
       GLN_ASSIGN_OR_RETURN(const TensorPlan first, plan_of(0));
-      result.strategy = first.schedule.algorithm;
+      result.strategy = first.algorithm();
     }
     return result;
   }
@@ -157,7 +157,7 @@ class Bench {
       GLN_ASSIGN_OR_RETURN(const TensorPlan plan, plan_of(i));
       if (!strategies_[i].empty() && strategies_[i].back().from == plan.from) continue;
       strategies_[i].push_back({plan.from, std::nullopt});
-      if (plan.schedule.algorithm == plan::kSummersStrategy) continue;
+      if (!plan.schedule.has_value()) continue;
       GLN_ASSIGN_OR_RETURN(strategies_[i].back().schedule,
                            ScheduleOracle::make(flags_.seed, info.workers, info.local_ranks, plan));
     }
@@ -188,7 +188,7 @@ class Bench {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       GLN_ASSIGN_OR_RETURN(const TensorPlan plan, plan_of(i));
       const absl::Status status =
-          check_expectations(numbers, session_.info().local_ranks, tensors_.tensor(i).name, plan.schedule.algorithm);
+          check_expectations(numbers, session_.info().local_ranks, tensors_.tensor(i).name, plan.algorithm());
       if (status.ok()) continue;
       // The end of the first rank fails the job, so every rank waits here until all have found the mismatch. An error
       // of this wait comes from another rank's end, for the same reason.

@@ -11,22 +11,16 @@
 #include "common/flags/groups.h"
 #include "common/plan/plan.h"
 #include "common/plan/schedule_name.h"
-#include "common/strategy/choice.h"
+#include "common/strategy/strategy.h"
 
 namespace gleaner::cli {
 namespace {
 
-std::vector<std::string> strategies() {
-  std::vector<std::string> names = {plan::kSummersStrategy, strategy::kAuto};
-  for (const absl::string_view algorithm : collective::algorithms()) names.emplace_back(algorithm);
-  return names;
-}
-
-absl::StatusOr<std::optional<plan::ScheduleParameters>> parse_strategy(const StrategyFlags& flags) {
+absl::StatusOr<strategy::Strategy> parse_strategy(const StrategyFlags& flags) {
   const char* const option = !flags.stages.empty() ? "--stages" : flags.radix > 0 ? "--radix" : nullptr;
   if (flags.name != plan::kSummersStrategy || option == nullptr) {
     GLN_ASSIGN_OR_RETURN(std::vector<uint32_t> stages, parse_stages(flags.stages));
-    return coordinator::schedule_of(flags.name, std::move(stages), static_cast<uint32_t>(flags.radix));
+    return strategy::make_strategy(flags.name, std::move(stages), static_cast<uint32_t>(flags.radix));
   }
   return absl::InvalidArgumentError(absl::StrCat(option, " is an option of a schedule; choose one with --strategy"));
 }
@@ -63,7 +57,7 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
           absl::StrCat("How tensors are summed: by summers, by the schedule of a collective between the workers (",
                        own_command("schedule"), "), or auto: each by the fastest for its size (",
                        own_command("strategies"), ")"))
-      .one_of(strategies())
+      .one_of(strategy::strategy_names())
       .show_default();
   command
       .add_text("--bits", flags.strategy.bits,
@@ -110,7 +104,7 @@ absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags) {
   options.summer_bits_per_second = bandwidths.summers;
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   if (partition_bytes) options.partition_bytes = *partition_bytes;
-  GLN_ASSIGN_OR_RETURN(options.reduction.schedule, parse_strategy(flags.strategy));
+  GLN_ASSIGN_OR_RETURN(options.reduction.strategy, parse_strategy(flags.strategy));
   if (!flags.strategy.bits.empty()) options.reduction.bits = plan::parse_bits(flags.strategy.bits);
   GLN_RETURN_IF_ERROR(set_network(flags, options));
   options.regroup_timeout = absl::Seconds(flags.regroup_timeout);

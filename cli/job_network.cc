@@ -10,9 +10,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
-#include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
-#include "common/strategy/choice.h"
 #include "common/strategy/probed_racks.h"
 #include "common/strategy/racks.h"
 #include "common/strategy/rank_maps.h"
@@ -29,7 +27,7 @@ absl::Status check_flags(const JobFlags& flags, const coordinator::Options& opti
     if (!flags.rank_map.empty()) return flag_error("--rank-map", "give --topology, too");
     return absl::OkStatus();
   }
-  if (!options.reduction.schedule.has_value()) {
+  if (std::holds_alternative<strategy::Summers>(options.reduction.strategy)) {
     return flag_error("--topology", "summers have no ranks to map; give --strategy auto or a schedule, too");
   }
   if (options.is_elastic()) {
@@ -59,11 +57,12 @@ absl::Status read_map(const std::string& text, strategy::JobNetwork& network) {
 }
 
 // Strategies with groups, and models of summers, see the tree that probes suggest. Other schedules see each pair.
-absl::Status find_groups(uint32_t workers, const plan::ScheduleParameters& schedule, strategy::JobNetwork& network) {
-  const bool has_groups = collective::takes_groups(schedule.algorithm);
-  network.of_probes = topology::is_of_probes(network.topology) && (has_groups || schedule.algorithm == strategy::kAuto);
+absl::Status find_groups(uint32_t workers, const strategy::Strategy& strategy, strategy::JobNetwork& network) {
+  const collective::Spec* const schedule = schedule_of(strategy);
+  const bool has_groups = schedule != nullptr && collective::takes_groups(schedule->algorithm);
+  network.of_probes = topology::is_of_probes(network.topology) && (has_groups || is_auto(strategy));
   if (!network.of_probes) return absl::OkStatus();
-  const uint32_t groups = has_groups && !schedule.stages.empty() ? schedule.stages.front() : 0;
+  const uint32_t groups = has_groups && !schedule->factors.empty() ? schedule->factors.front() : 0;
   GLN_ASSIGN_OR_RETURN(network.topology, strategy::tree_of_probes(network.topology, workers, groups));
   return absl::OkStatus();
 }
@@ -77,13 +76,14 @@ std::string groups_of(const strategy::JobNetwork& network, uint32_t workers) {
   });
 }
 
-// Schedules with groups take the racks of the network if no stages are given.
-void set_stages(const strategy::JobNetwork& network, uint32_t workers, plan::ScheduleParameters& schedule) {
-  if (!schedule.stages.empty() || !collective::takes_groups(schedule.algorithm)) return;
+// Schedules with groups take the racks of the network if no factors are given.
+void set_groups(const strategy::JobNetwork& network, uint32_t workers, strategy::Strategy& strategy) {
+  auto* const schedule = std::get_if<collective::Spec>(&strategy);
+  if (schedule == nullptr || !schedule->factors.empty() || !collective::takes_groups(schedule->algorithm)) return;
   const collective::Stage racks = strategy::racks_of(network.topology, workers);
-  schedule.stages = strategy::equal_stages(racks);
-  if (!schedule.stages.empty()) return;
-  for (const auto& rack : racks) schedule.group_sizes.push_back(static_cast<uint32_t>(rack.size()));
+  schedule->factors = strategy::equal_stages(racks);
+  if (!schedule->factors.empty()) return;
+  for (const auto& rack : racks) schedule->group_sizes.push_back(static_cast<uint32_t>(rack.size()));
 }
 
 // The links of the hosts have the bandwidths of members of which no flag states one.
@@ -95,9 +95,9 @@ absl::Status set_bandwidths(const topology::Topology& topology, coordinator::Opt
   return absl::OkStatus();
 }
 
-std::string effects_of(std::span<const plan::ScheduleParameters> mapped) {
-  return absl::StrJoin(mapped, "; ", [](std::string* out, const plan::ScheduleParameters& schedule) {
-    absl::StrAppend(out, plan::name_of(schedule), ": ", strategy::effect_of_ranks(schedule));
+std::string describe(std::span<const strategy::MappedSpec> mapped) {
+  return absl::StrJoin(mapped, "; ", [](std::string* out, const strategy::MappedSpec& each) {
+    absl::StrAppend(out, collective::name_of(each.spec), ": ", strategy::describe(each.spec, each.times));
   });
 }
 
@@ -121,8 +121,8 @@ absl::Status set_network(const JobFlags& flags, coordinator::Options& options) {
   if (const auto fits = strategy::validate(network, options.workers, options.summers); !fits.ok()) {
     return flag_error(network.source == strategy::RankMapSource::kGiven ? "--rank-map" : "--topology", fits.message());
   }
-  GLN_RETURN_IF_ERROR(find_groups(options.workers, *options.reduction.schedule, network));
-  set_stages(network, options.workers, *options.reduction.schedule);
+  GLN_RETURN_IF_ERROR(find_groups(options.workers, options.reduction.strategy, network));
+  set_groups(network, options.workers, options.reduction.strategy);
   GLN_RETURN_IF_ERROR(set_bandwidths(network.topology, options));
   options.reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(network));
   return absl::OkStatus();
@@ -135,8 +135,10 @@ absl::Status find_rank_maps(const Env& env, coordinator::Options& options) {
     const std::string groups = groups_of(network, options.workers);
     env.log->info("groups of near hosts, by probes", "hosts", groups.empty() ? "none: all are about as near" : groups);
   }
-  std::vector<plan::ScheduleParameters> schedules = {*options.reduction.schedule};
-  if (options.reduction.schedule->algorithm == strategy::kAuto) {
+  std::vector<collective::Spec> schedules;
+  if (const collective::Spec* const schedule = schedule_of(options.reduction.strategy)) {
+    schedules = {*schedule};
+  } else {
     auto possible = strategy::schedules_for(network, options.workers);
     if (!possible.ok()) return flag_error("--topology", possible.status().message());
     schedules = *std::move(possible);
@@ -144,9 +146,9 @@ absl::Status find_rank_maps(const Env& env, coordinator::Options& options) {
   auto mapped = strategy::map_ranks(network, options.workers, schedules);
   if (!mapped.ok()) return flag_error("--rank-map", mapped.status().message());
   network.mapped = *std::move(mapped);
-  if (!network.mapped.empty()) env.log->info("rank maps", "seconds", effects_of(network.mapped));
-  if (options.reduction.schedule->algorithm != strategy::kAuto && !network.mapped.empty()) {
-    options.reduction.schedule = network.mapped.front();
+  if (!network.mapped.empty()) env.log->info("rank maps", "seconds", describe(network.mapped));
+  if (!is_auto(options.reduction.strategy) && !network.mapped.empty()) {
+    options.reduction.strategy = network.mapped.front().spec;
   }
   options.reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(network));
   return absl::OkStatus();

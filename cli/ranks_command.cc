@@ -64,14 +64,12 @@ absl::StatusOr<uint32_t> group_count(const RanksFlags& flags, const Topology& to
 }
 
 absl::StatusOr<Schedule> schedule_of(const RanksFlags& flags, const Topology& topology, uint32_t ranks) {
-  collective::ScheduleRequest request;
-  request.algorithm = flags.algorithm == kHdrm ? "halving-doubling" : flags.algorithm;
-  request.ranks = ranks;
+  collective::Spec spec{.algorithm = flags.algorithm == kHdrm ? "halving-doubling" : flags.algorithm};
   if (collective::takes_groups(flags.algorithm)) {
     GLN_ASSIGN_OR_RETURN(const uint32_t groups, group_count(flags, topology, ranks));
-    if (groups > 0) request.groups = collective::even_groups(ranks, groups);
+    if (groups > 0) spec.group_sizes = collective::even_sizes(ranks, groups);
   }
-  auto schedule = collective::make_schedule(request);
+  auto schedule = collective::make_schedule(spec, ranks);
   if (schedule.ok()) return schedule;
   return absl::InvalidArgumentError(absl::StrCat("--algorithm ", flags.algorithm, ": ", schedule.status().message()));
 }

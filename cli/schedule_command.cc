@@ -15,7 +15,6 @@
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/double_tree.h"
-#include "common/collective/groups.h"
 
 namespace gleaner::cli {
 namespace {
@@ -26,7 +25,7 @@ struct ScheduleFlags {
   std::string stages;
   int64_t radix = 0;   // 0: the algorithm's default
   int64_t blocks = 0;  // 0: the algorithm's default
-  // As in plan::ScheduleParameters; empty: the algorithm's default.
+  // As in collective::Spec; empty: the algorithm's default.
   std::string group_sizes, global_chunks, local_chunks;
   std::string output = "table";
 };
@@ -62,22 +61,20 @@ absl::StatusOr<collective::Schedule> schedule_of(const ScheduleFlags& flags) {
         absl::StrCat("give --algorithm, one of ", absl::StrJoin(collective::algorithms(), ", ")));
   }
   if (flags.ranks == -1) return absl::InvalidArgumentError("give --ranks N, for example --ranks 8");
-  collective::ScheduleRequest request;
-  request.algorithm = flags.algorithm;
-  request.ranks = static_cast<uint32_t>(flags.ranks);
-  GLN_ASSIGN_OR_RETURN(request.stages, parse_stages(flags.stages));
-  request.radix = static_cast<uint32_t>(flags.radix);
-  request.blocks = static_cast<uint32_t>(flags.blocks);
-  GLN_ASSIGN_OR_RETURN(const std::vector<uint32_t> sizes, parse_counts("--group-sizes", flags.group_sizes));
-  request.groups = collective::groups_of_sizes(sizes, request.ranks);
-  GLN_ASSIGN_OR_RETURN(request.global_chunks, parse_counts("--global-chunks", flags.global_chunks));
-  GLN_ASSIGN_OR_RETURN(request.local_chunks, parse_counts("--local-chunks", flags.local_chunks));
-  if (flags.algorithm == "racks" && request.stages.empty() && request.groups.empty()) {
+  collective::Spec spec;
+  spec.algorithm = flags.algorithm;
+  GLN_ASSIGN_OR_RETURN(spec.factors, parse_stages(flags.stages));
+  spec.radix = static_cast<uint32_t>(flags.radix);
+  spec.blocks = static_cast<uint32_t>(flags.blocks);
+  GLN_ASSIGN_OR_RETURN(spec.group_sizes, parse_counts("--group-sizes", flags.group_sizes));
+  GLN_ASSIGN_OR_RETURN(spec.masters.global, parse_counts("--global-chunks", flags.global_chunks));
+  GLN_ASSIGN_OR_RETURN(spec.masters.local, parse_counts("--local-chunks", flags.local_chunks));
+  if (flags.algorithm == "racks" && spec.factors.empty() && spec.group_sizes.empty()) {
     return absl::InvalidArgumentError(
         "give --stages RACKS,HOSTS, for example --stages 4,8 for 32 ranks: racks needs the number of racks, and of "
         "ranks in each; or --group-sizes");
   }
-  absl::StatusOr<collective::Schedule> schedule = collective::make_schedule(request);
+  absl::StatusOr<collective::Schedule> schedule = collective::make_schedule(spec, static_cast<uint32_t>(flags.ranks));
   if (schedule.ok()) return schedule;
   return absl::InvalidArgumentError(absl::StrCat(flags_in_question(flags), ": ", schedule.status().message()));
 }

@@ -9,20 +9,21 @@
 #include "common/base/accumulator.h"
 #include "common/base/status_macros.h"
 #include "common/collective/oracle.h"
-#include "common/strategy/rank_maps.h"
 
 namespace gleaner::cli {
 
 absl::StatusOr<TensorPlan> parse_tensor_plan(const std::string& text) try {
   const auto json = nlohmann::json::parse(text);
   TensorPlan plan;
-  json.at("algorithm").get_to(plan.schedule.algorithm);
-  json.at("stages").get_to(plan.schedule.stages);
-  json.at("radix").get_to(plan.schedule.radix);
-  json.at("ranks").get_to(plan.schedule.ranks);
-  json.at("group_sizes").get_to(plan.schedule.group_sizes);
-  json.at("global_chunks").get_to(plan.schedule.global_chunks);
-  json.at("local_chunks").get_to(plan.schedule.local_chunks);
+  collective::Spec spec;
+  json.at("algorithm").get_to(spec.algorithm);
+  json.at("stages").get_to(spec.factors);
+  json.at("radix").get_to(spec.radix);
+  json.at("ranks").get_to(spec.rank_of);
+  json.at("group_sizes").get_to(spec.group_sizes);
+  json.at("global_chunks").get_to(spec.masters.global);
+  json.at("local_chunks").get_to(spec.masters.local);
+  if (spec.algorithm != plan::kSummersStrategy) plan.schedule = std::move(spec);
   json.at("partition_bytes").get_to(plan.partition_bytes);
   json.at("from").get_to(plan.from);
   return plan;
@@ -32,9 +33,7 @@ absl::StatusOr<TensorPlan> parse_tensor_plan(const std::string& text) try {
 
 absl::StatusOr<ScheduleOracle> ScheduleOracle::make(uint64_t seed, uint32_t workers, uint32_t local_ranks,
                                                     const TensorPlan& plan) {
-  const plan::ScheduleParameters& parameters = plan.schedule;
-  GLN_ASSIGN_OR_RETURN(collective::Schedule schedule,
-                       collective::make_schedule(strategy::request_of(parameters, workers)));
+  GLN_ASSIGN_OR_RETURN(collective::Schedule schedule, collective::make_schedule(*plan.schedule, workers));
   GLN_ASSIGN_OR_RETURN(const kernels::Kernels scalar, kernels::Kernels::choose("scalar"));
   return ScheduleOracle(seed, workers, local_ranks, plan, std::move(schedule), scalar);
 }
@@ -69,14 +68,14 @@ absl::StatusOr<std::optional<Mismatch>> ScheduleOracle::check(DataType type, uin
                                                               ConstBytes got) const {
   const collective::Reduction reduction{local_ranks_ == 1 ? type : accumulator_of(type), type, 1};
   const bool is_in_order_of_workers =
-      plan_.schedule.ranks.empty() || schedule_.postcondition == collective::Postcondition::kAllGather;
+      plan_.schedule->rank_of.empty() || schedule_.postcondition == collective::Postcondition::kAllGather;
   size_t at = 0;
   for (const uint32_t bytes : plan_.partition_bytes) {
     if (bytes > got.size() - at || bytes % size_of(type) != 0) break;
     const uint64_t element = at / size_of(type);
     std::vector<std::vector<std::byte>> inputs(workers_);
     for (uint32_t worker = 0; worker < workers_; ++worker) {
-      const uint32_t rank = is_in_order_of_workers ? worker : plan_.schedule.ranks[worker];
+      const uint32_t rank = is_in_order_of_workers ? worker : plan_.schedule->rank_of[worker];
       inputs[rank] = contribution(type, step, first + element, bytes, worker);
     }
     GLN_ASSIGN_OR_RETURN(const auto results, collective::execute(schedule_, reduction, std::move(inputs)));

@@ -13,15 +13,18 @@
 #include "cli/bench_oracle.h"
 #include "common/base/bytes.h"
 #include "common/collective/schedule.h"
-#include "common/plan/plan.h"
+#include "common/collective/spec.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::cli {
 
 // How a job sums a tensor, as gln_get_tensor_plan() tells it.
 struct TensorPlan {
-  plan::ScheduleParameters schedule;      // algorithm "summers": the owners of partitions sum them
-  std::vector<uint32_t> partition_bytes;  // of each partition, in order
-  uint64_t from = 0;                      // number of the first push_pull that is summed so
+  std::optional<collective::Spec> schedule;  // none: the owners of partitions sum them
+  std::vector<uint32_t> partition_bytes;     // of each partition, in order
+  uint64_t from = 0;                         // number of the first push_pull that is summed so
+
+  std::string algorithm() const { return schedule.has_value() ? schedule->algorithm : plan::kSummersStrategy; }
 };
 
 // InvalidArgument: the text is not what gln_get_tensor_plan() writes.
@@ -29,6 +32,7 @@ absl::StatusOr<TensorPlan> parse_tensor_plan(const std::string& text);
 
 class ScheduleOracle {
  public:
+  // Requires a plan with a schedule.
   static absl::StatusOr<ScheduleOracle> make(uint64_t seed, uint32_t workers, uint32_t local_ranks,
                                              const TensorPlan& plan);
 

@@ -89,14 +89,13 @@ absl::StatusOr<std::vector<uint32_t>> map_of(const SimulationFlags& flags, const
 }
 
 absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t ranks) {
-  collective::ScheduleRequest request;
-  request.algorithm = flags.algorithm == kHdrm ? "halving-doubling" : flags.algorithm;
-  request.ranks = ranks;
-  request.radix = flags.radix;
-  GLN_ASSIGN_OR_RETURN(request.stages, parse_stages(flags.stages));
-  absl::StatusOr<Schedule> schedule = collective::make_schedule(request);
+  collective::Spec spec;
+  spec.algorithm = flags.algorithm == kHdrm ? "halving-doubling" : flags.algorithm;
+  spec.radix = flags.radix;
+  GLN_ASSIGN_OR_RETURN(spec.factors, parse_stages(flags.stages));
+  absl::StatusOr<Schedule> schedule = collective::make_schedule(spec, ranks);
   if (schedule.ok()) return schedule;
-  return invalid("--algorithm ", request.algorithm, ": ", schedule.status().message());
+  return invalid("--algorithm ", spec.algorithm, ": ", schedule.status().message());
 }
 
 // Returns the plan of a job in which the hosts of `map` sum one tensor, by a schedule that cuts a partition into

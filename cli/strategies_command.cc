@@ -133,7 +133,7 @@ std::string to_table(const Comparison& comparison) {
   std::vector<std::vector<std::string>> rows = {{"STRATEGY"}};
   for (const uint64_t size : comparison.sizes) rows[0].push_back(format_bytes(static_cast<double>(size)));
   for (size_t i = 0; i < comparison.candidates.size(); ++i) {
-    rows.push_back({plan::name_of(comparison.candidates[i].parameters)});
+    rows.push_back({name_of(comparison.candidates[i])});
     for (size_t size = 0; size < comparison.sizes.size(); ++size) {
       rows.back().push_back(
           absl::StrCat(comparison.fastest(size) == i ? "* " : "", format_seconds(comparison.seconds[size][i])));
@@ -151,16 +151,17 @@ std::string to_json(const Comparison& comparison) {
     const strategy::Candidate& candidate = comparison.candidates[i];
     std::vector<double> seconds;
     for (const std::vector<double>& of_size : comparison.seconds) seconds.push_back(of_size[i]);
-    json["strategies"].push_back({{"strategy", candidate.parameters.algorithm},
-                                  {"stages", candidate.parameters.stages},
-                                  {"group_sizes", candidate.parameters.group_sizes},
+    const collective::Spec spec = candidate.schedule.value_or(collective::Spec{.algorithm = plan::kSummersStrategy});
+    json["strategies"].push_back({{"strategy", spec.algorithm},
+                                  {"stages", spec.factors},
+                                  {"group_sizes", spec.group_sizes},
                                   {"latency_seconds", candidate.model.latency_seconds},
                                   {"partition_bytes", comparison.partition_bytes(candidate)},
                                   {"seconds", seconds}});
   }
   json["fastest"] = nlohmann::ordered_json::array();
   for (size_t size = 0; size < comparison.sizes.size(); ++size) {
-    json["fastest"].push_back(plan::name_of(comparison.candidates[comparison.fastest(size)].parameters));
+    json["fastest"].push_back(name_of(comparison.candidates[comparison.fastest(size)]));
   }
   if (comparison.rack_times.has_value()) json["racks"] = racks_json(comparison);
   return json.dump(2) + "\n";

@@ -25,8 +25,8 @@ using strategy::Choices;
 constexpr size_t kMostSizes = 32;  // in candidate_times(): the largest ones
 
 // Adds a name to those of strategies, in the order of their first tensors.
-void add_name(const plan::ScheduleParameters& strategy, std::vector<std::string>& names) {
-  std::string name = plan::name_of(strategy);
+void add_name(const Candidate& candidate, std::vector<std::string>& names) {
+  std::string name = name_of(candidate);
   if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
 }
 
@@ -45,8 +45,8 @@ void describe_tensors(const plan::Plan& plan, const TensorGroups& grouped, const
     if (strategies[id] == before) continue;
     ++change.tensors;
     change.bytes += plan.tensors[id].bytes();
-    add_name(candidates[before].parameters, from);
-    add_name(candidates[strategies[id]].parameters, to);
+    add_name(candidates[before], from);
+    add_name(candidates[strategies[id]], to);
   }
   change.from = absl::StrJoin(from, ", ");
   change.to = absl::StrJoin(to, ", ");
@@ -103,9 +103,9 @@ std::optional<plan::Plan> AutoStrategies::make_change(const plan::Plan& in_force
   plan::Plan next = in_force;
   for (uint32_t id = 0; id < tensors; ++id) {
     plan::Tensor& tensor = next.tensors[id];
-    const plan::ScheduleParameters& wanted = wish_->choices->candidates[wish_->strategies[id]].parameters;
-    const std::optional<uint32_t> schedule = strategy::index_of(wanted, next);
-    const bool is_full = !schedule.has_value() && wanted.algorithm != plan::kSummersStrategy;
+    const Candidate& wanted = wish_->choices->candidates[wish_->strategies[id]];
+    const std::optional<uint32_t> schedule = strategy::index_of(wanted.schedule, next);
+    const bool is_full = !schedule.has_value() && !wanted.is_by_summers();
     if (tensor.accumulates || schedule == tensor.schedule || is_full) continue;
     tensor.schedule = schedule;
     tensor.schedule_from = std::max(counts_.after_next_plan(id, now), tensor.schedule_from + 1);
@@ -139,14 +139,14 @@ std::vector<CandidateTimes> AutoStrategies::candidate_times(const plan::Plan& in
     if (group.is_fixed) continue;
     CandidateTimes size{static_cast<uint64_t>(group.bytes),
                         static_cast<uint64_t>(group.per_step),
-                        plan::name_of(candidates[group.strategy].parameters),
+                        name_of(candidates[group.strategy]),
                         {}};
     for (size_t i = 0; i < candidates.size(); ++i) {
-      const plan::ScheduleParameters& parameters = candidates[i].parameters;
-      size.candidates.push_back(
-          {plan::name_of(parameters), candidates[i].model_of(group.type).seconds(group.bytes, group.partition_bytes),
-           correction_.factor(parameters), correction_.is_measured(parameters),
-           corrected[i].model_of(group.type).seconds(group.bytes, group.partition_bytes), plan::bits_of(parameters)});
+      const Candidate& each = candidates[i];
+      size.candidates.push_back({name_of(each), each.model_of(group.type).seconds(group.bytes, group.partition_bytes),
+                                 correction_.factor(each), correction_.is_measured(each),
+                                 corrected[i].model_of(group.type).seconds(group.bytes, group.partition_bytes),
+                                 plan::bits_of(each.schedule)});
     }
     sizes.push_back(std::move(size));
   }

@@ -215,6 +215,9 @@ Summary Core::summary() const {
   if (!parts_.planning.has_plan()) summary.bits.in_force = bits_of(parts_.options.reduction);
   summary.strategy_changes = parts_.planning.strategy_changes();
   summary.candidates = parts_.planning.candidate_times();
+  if (const strategy::JobNetwork* const network = parts_.options.reduction.network.get()) {
+    summary.mapped = strategy::mapped_among(network->mapped, plan().schedules);
+  }
   summary.bits.other = parts_.planning.other_bits();
   if (!outcome().has_ended()) return summary;
   summary.succeeded = outcome().status()->ok();

@@ -120,7 +120,7 @@ void Metrics::show_strategies(const plan::Plan& plan) {
   std::map<std::string, double> bytes;
   for (const plan::Tensor& tensor : plan.tensors) {
     const bool scheduled = tensor.schedule.has_value();
-    bytes[scheduled ? plan::name_of(plan.schedules[*tensor.schedule]) : plan::kSummersStrategy] +=
+    bytes[scheduled ? collective::name_of(plan.schedules[*tensor.schedule]) : plan::kSummersStrategy] +=
         static_cast<double>(tensor.bytes());
   }
   for (auto each = strategies_.begin(); each != strategies_.end();) {

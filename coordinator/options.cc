@@ -10,7 +10,6 @@
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
-#include "common/strategy/choice.h"
 #include "common/strategy/rank_maps.h"
 
 namespace gleaner::coordinator {
@@ -50,36 +49,27 @@ absl::Status check_elastic(const Options& options) {
 // Checks that the schedule can be made. The number of workers of an elastic job changes, so its algorithm must serve
 // every number of workers.
 absl::Status check_schedule(const Options& options) {
-  if (!options.reduction.schedule.has_value()) return absl::OkStatus();
-  const plan::ScheduleParameters& schedule = *options.reduction.schedule;
-  if (schedule.algorithm == plan::kSummersStrategy) {
-    return absl::InvalidArgumentError(
-        "stages and a radix are options of a schedule, and the strategy is summers; leave "
-        "them out, or choose the strategy that has them");
-  }
-  if (schedule.algorithm == strategy::kAuto) {
-    if (schedule.stages.empty() && schedule.radix == 0) return absl::OkStatus();
-    return absl::InvalidArgumentError("strategy auto chooses stages and radix itself; leave them out");
-  }
-  const bool serves_every_number =
-      schedule.stages.empty() && schedule.radix == 0 && schedule.algorithm != "bcube" && schedule.algorithm != "racks";
+  const collective::Spec* const schedule = schedule_of(options.reduction.strategy);
+  if (schedule == nullptr) return absl::OkStatus();
+  const bool serves_every_number = schedule->factors.empty() && schedule->radix == 0 &&
+                                   schedule->algorithm != "bcube" && schedule->algorithm != "racks";
   if (options.is_elastic() && !serves_every_number) {
     return absl::InvalidArgumentError(
-        absl::StrCat("strategy ", schedule.algorithm,
+        absl::StrCat("strategy ", schedule->algorithm,
                      " with these options serves only some numbers of workers, and those of an elastic job change; "
                      "choose gather, ring, halving-doubling, double-tree, blueconnect or two-level without --stages"));
   }
-  const auto made = collective::make_schedule(strategy::request_of(schedule, options.workers));
+  const auto made = collective::make_schedule(*schedule, options.workers);
   if (made.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("strategy ", schedule.algorithm, ": ", made.status().message()));
+  return absl::InvalidArgumentError(absl::StrCat("strategy ", schedule->algorithm, ": ", made.status().message()));
 }
 
 absl::Status check_bits(const Options::Reduction& reduction) {
-  const bool is_forced = reduction.schedule.has_value() && reduction.schedule->algorithm != strategy::kAuto;
-  if (!is_forced || bits_of(reduction) != plan::Bits::kRankOrder) return absl::OkStatus();
-  if (plan::bits_of(*reduction.schedule) == plan::Bits::kRankOrder) return absl::OkStatus();
+  const collective::Spec* const schedule = schedule_of(reduction.strategy);
+  if (schedule == nullptr || bits_of(reduction) != plan::Bits::kRankOrder) return absl::OkStatus();
+  if (plan::bits_of(*schedule) == plan::Bits::kRankOrder) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("bits RankOrder need a strategy that sums in rank order, and ", reduction.schedule->algorithm,
+      absl::StrCat("bits RankOrder need a strategy that sums in rank order, and ", schedule->algorithm,
                    " sums in an order of its own; choose the strategy auto, summers or gather, or the bits Schedule"));
 }
 
@@ -93,16 +83,10 @@ absl::Status check_network(const Options& options) {
 
 }  // namespace
 
-std::optional<plan::ScheduleParameters> schedule_of(const std::string& strategy, std::vector<uint32_t> stages,
-                                                    uint32_t radix) {
-  if (strategy == plan::kSummersStrategy && stages.empty() && radix == 0) return std::nullopt;
-  return plan::ScheduleParameters{strategy, std::move(stages), radix, {}};
-}
-
 plan::Bits bits_of(const Options::Reduction& reduction) {
   if (reduction.bits.has_value()) return *reduction.bits;
-  const bool is_forced = reduction.schedule.has_value() && reduction.schedule->algorithm != strategy::kAuto;
-  return is_forced ? plan::bits_of(*reduction.schedule) : plan::Bits::kRankOrder;
+  const collective::Spec* const schedule = schedule_of(reduction.strategy);
+  return schedule == nullptr ? plan::Bits::kRankOrder : plan::bits_of(*schedule);
 }
 
 absl::Status validate(const Options& options) {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
+#include "common/strategy/strategy.h"
 #include "coordinator/push_pull_counts.h"
 
 namespace gleaner::strategy {
@@ -44,9 +45,7 @@ struct Options {
   uint64_t partition_bytes = 0;  // 0: plan::default_partition_bytes()
   // How tensors are summed.
   struct Reduction {
-    // The schedule that sums all tensors but those that accumulate. Algorithm strategy::kAuto: each tensor gets the
-    // fastest strategy for its size. None: the owners of partitions sum them.
-    std::optional<plan::ScheduleParameters> schedule;
+    strategy::Strategy strategy;
     // The network in which Auto chooses, with the rank maps of its schedules. Null: the members are on one switch, and
     // worker i has rank i. Must be null for elastic jobs.
     std::shared_ptr<const strategy::JobNetwork> network;
@@ -87,11 +86,6 @@ struct Options {
 
   bool is_elastic() const { return max_workers > 0; }
 };
-
-// Returns Options::Reduction::schedule of a strategy: plan::kSummersStrategy, strategy::kAuto or an algorithm, with its
-// stages and its radix if they are given. validate() refuses stages and a radix that do not belong to the strategy.
-std::optional<plan::ScheduleParameters> schedule_of(const std::string& strategy, std::vector<uint32_t> stages,
-                                                    uint32_t radix);
 
 // Returns the class of the bits of sums with these options.
 plan::Bits bits_of(const Options::Reduction& reduction);

@@ -32,7 +32,7 @@ Step step_in(plan::Bits bits, const strategy::Choices& all, std::vector<TensorGr
     group.strategy = group.is_fixed ? 0 : strategy::best(strategy::seconds_of_new(candidates, tensor));
     const Candidate& chosen = candidates[group.strategy];
     group.partition_bytes = static_cast<double>(strategy::partition_bytes_of(chosen, tensor));
-    std::string name = plan::name_of(chosen.parameters);
+    std::string name = name_of(chosen);
     if (!group.is_fixed && std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
   }
   return {strategy::step_seconds(candidates, groups, strategy::in_force(groups)), absl::StrJoin(names, ", ")};
@@ -43,7 +43,7 @@ Step step_in(plan::Bits bits, const strategy::Choices& all, std::vector<TensorGr
 std::vector<Candidate> candidates_of(std::span<const Candidate> all, plan::Bits bits) {
   std::vector<Candidate> kept;
   std::ranges::copy_if(all, std::back_inserter(kept), [bits](const Candidate& each) {
-    return bits == plan::Bits::kSchedule || plan::bits_of(each.parameters) == bits;
+    return bits == plan::Bits::kSchedule || plan::bits_of(each.schedule) == bits;
   });
   return kept;
 }

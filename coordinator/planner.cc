@@ -18,9 +18,7 @@ constexpr absl::Duration kLongestPause = absl::Minutes(5);
 
 }  // namespace
 
-bool Planner::chooses_strategies() const {
-  return options_.reduction.schedule.has_value() && options_.reduction.schedule->algorithm == strategy::kAuto;
-}
+bool Planner::chooses_strategies() const { return is_auto(options_.reduction.strategy); }
 
 // Returns the bandwidth of a member's link in bits per second. The sources, in this order: set_bandwidth(), the
 // options' list, options.bits_per_second, the member itself. None: no source has it.
@@ -89,7 +87,7 @@ absl::StatusOr<plan::Plan> Planner::make_first(uint32_t epoch) const {
   plan.members = members_wanted(plan::Plan(), epoch);
   plan.local_ranks = options_.local_ranks;
   plan.bits = bits_of(options_.reduction);
-  if (options_.reduction.schedule.has_value() && !chooses_strategies()) plan.schedules = {*options_.reduction.schedule};
+  if (const collective::Spec* schedule = schedule_of(options_.reduction.strategy)) plan.schedules = {*schedule};
   return plan;
 }
 
@@ -125,7 +123,7 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
 }
 
 void Planner::add_tensors(std::vector<plan::Tensor> tensors) {
-  if (options_.reduction.schedule.has_value() && !chooses_strategies()) {
+  if (schedule_of(options_.reduction.strategy) != nullptr) {
     for (plan::Tensor& tensor : tensors) {
       if (!tensor.accumulates) tensor.schedule = 0;
     }

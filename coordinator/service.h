@@ -57,13 +57,13 @@ struct MemberState {
 struct JobState {
   using Phase = coordinator::Phase;
   Phase phase = Phase::kGathering;
-  uint32_t epoch = 0;                               // of the plan in force; 0: none
-  uint32_t proposed_epoch = 0;                      // of the proposed plan; 0: none
-  std::vector<MemberState> members;                 // workers, then summers
-  Summary summary;                                  // up to now
-  std::vector<plan::StrategyShare> strategies;      // of the plan in force
-  std::vector<plan::ScheduleParameters> schedules;  // of the plan in force
-  std::optional<absl::Status> outcome;              // once the job has ended; OK if every worker left cleanly
+  uint32_t epoch = 0;                           // of the plan in force; 0: none
+  uint32_t proposed_epoch = 0;                  // of the proposed plan; 0: none
+  std::vector<MemberState> members;             // workers, then summers
+  Summary summary;                              // up to now
+  std::vector<plan::StrategyShare> strategies;  // of the plan in force
+  std::vector<collective::Spec> schedules;      // of the plan in force
+  std::optional<absl::Status> outcome;          // once the job has ended; OK if every worker left cleanly
   struct Culprit {
     Role role = Role::kWorker;
     uint32_t index = 0;

@@ -9,7 +9,6 @@
 #include "common/base/file.h"
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
-#include "common/strategy/rank_maps.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -81,8 +80,6 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
   Summary summary;
   summary.strategy = plan::strategy_of(plan);
   summary.bits.in_force = plan.bits;
-  std::ranges::copy_if(plan.schedules, std::back_inserter(summary.mapped),
-                       [](const plan::ScheduleParameters& schedule) { return schedule.identity_seconds > 0; });
   summary.epoch = plan.epoch;
   summary.tensors = plan.tensors.size();
   summary.partitions = plan.partitions.size();
@@ -131,13 +128,13 @@ std::string to_json(const Summary& summary) {
   json["bits"] = plan::name_of(summary.bits.in_force);
   json["other_bits"] = json_of(summary.bits.other);
   json["rank_maps"] = nlohmann::ordered_json::array();
-  for (const plan::ScheduleParameters& schedule : summary.mapped) {
-    json["rank_maps"].push_back({{"strategy", plan::name_of(schedule)},
-                                 {"ranks", schedule.ranks},
-                                 {"global_chunks", schedule.global_chunks},
-                                 {"local_chunks", schedule.local_chunks},
-                                 {"identity_seconds", schedule.identity_seconds},
-                                 {"seconds", schedule.mapped_seconds}});
+  for (const auto& [spec, times] : summary.mapped) {
+    json["rank_maps"].push_back({{"strategy", collective::name_of(spec)},
+                                 {"ranks", spec.rank_of},
+                                 {"global_chunks", spec.masters.global},
+                                 {"local_chunks", spec.masters.local},
+                                 {"identity_seconds", times.identity_seconds},
+                                 {"seconds", times.seconds}});
   }
   json["strategy_changes"] = json_of(summary.strategy_changes);
   json["candidates"] = json_of(summary.candidates);
@@ -181,8 +178,8 @@ std::string to_table(const Summary& summary) {
   std::string bits = plan::name_of(summary.bits.in_force);
   if (summary.bits.other.has_value()) absl::StrAppend(&bits, "; ", describe(*summary.bits.other));
   text += row("bits", bits);
-  for (const plan::ScheduleParameters& schedule : summary.mapped) {
-    text += row(absl::StrCat("rank map of ", plan::name_of(schedule)), strategy::effect_of_ranks(schedule));
+  for (const auto& [spec, times] : summary.mapped) {
+    text += row(absl::StrCat("rank map of ", collective::name_of(spec)), strategy::describe(spec, times));
   }
   for (const StrategyChange& change : summary.strategy_changes) {
     text += row(absl::StrCat("strategy changed in epoch ", change.epoch),

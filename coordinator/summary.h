@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "common/plan/plan.h"
 #include "common/plan/schedule_name.h"
+#include "common/strategy/rank_maps.h"
 #include "coordinator/efficiency_meter.h"
 #include "coordinator/strategy_change.h"
 
@@ -28,7 +29,7 @@ struct Summary {
   uint32_t summers = 0;
   uint32_t local_ranks = 1;
   std::string strategy = plan::kSummersStrategy;  // plan::strategy_of() the plan in force
-  std::vector<plan::ScheduleParameters> mapped;   // schedules of that plan that strategy::map_ranks() changed
+  std::vector<strategy::MappedSpec> mapped;       // schedules of that plan that strategy::map_ranks() changed
   // With --strategy auto: the latest changes of strategies, of all rounds of an elastic job, and the candidates for the
   // sizes of the plan's tensors.
   std::vector<StrategyChange> strategy_changes;

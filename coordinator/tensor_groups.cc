@@ -11,7 +11,7 @@ namespace {
 size_t strategy_of(const plan::Tensor& tensor, const plan::Plan& plan,
                    std::span<const strategy::Candidate> candidates) {
   if (!tensor.schedule.has_value()) return 0;
-  const auto found = std::ranges::find(candidates, plan.schedules[*tensor.schedule], &strategy::Candidate::parameters);
+  const auto found = std::ranges::find(candidates, plan.schedules[*tensor.schedule], &strategy::Candidate::schedule);
   return found == candidates.end() ? 0 : static_cast<size_t>(found - candidates.begin());
 }
 

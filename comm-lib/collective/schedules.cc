@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
-#include "common/collective/groups.h"
 #include "common/wire/frame.h"
 
 namespace gleaner::collective {
@@ -42,27 +41,20 @@ absl::Status check_messages(const plan::Plan& plan, const std::vector<std::share
 absl::Status Schedules::prepare(const plan::Plan& plan, uint32_t worker) {
   Programs programs = programs_;
   for (size_t i = programs.size(); i < plan.schedules.size(); ++i) {
-    const plan::ScheduleParameters& parameters = plan.schedules[i];
+    const Spec& spec = plan.schedules[i];
     const auto end = plan.schedules.begin() + static_cast<ptrdiff_t>(i);
-    const auto equal = std::find(plan.schedules.begin(), end, parameters);
+    const auto equal = std::find(plan.schedules.begin(), end, spec);
     if (equal != end) {
       programs.push_back(programs[static_cast<size_t>(equal - plan.schedules.begin())]);
       continue;
     }
-    const absl::StatusOr<Schedule> schedule =
-        make_schedule({.algorithm = parameters.algorithm,
-                       .ranks = plan.workers,
-                       .stages = parameters.stages,
-                       .radix = parameters.radix,
-                       .groups = groups_of_sizes(parameters.group_sizes, plan.workers),
-                       .global_chunks = parameters.global_chunks,
-                       .local_chunks = parameters.local_chunks});
+    const absl::StatusOr<Schedule> schedule = make_schedule(spec, plan.workers);
     if (!schedule.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("the plan of epoch ", plan.epoch, " has schedule ", i, " (",
-                                                     parameters.algorithm, "), which ", plan.workers,
+                                                     spec.algorithm, "), which ", plan.workers,
                                                      " workers can't execute: ", schedule.status().message()));
     }
-    programs.push_back(std::make_shared<const Program>(*schedule, parameters.ranks, worker));
+    programs.push_back(std::make_shared<const Program>(*schedule, spec.rank_of, worker));
   }
   GLN_RETURN_IF_ERROR(check_messages(plan, programs));
   prepared_ = std::move(programs);

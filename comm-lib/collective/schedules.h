@@ -14,7 +14,7 @@ namespace gleaner::collective {
 
 class Schedules {
  public:
-  // Makes the schedules that `plan` adds to those of the plan in force; equal parameters share one program. They stay
+  // Makes the schedules that `plan` adds to those of the plan in force; equal specs share one program. They stay
   // aside until apply(). InvalidArgument names the schedule that no algorithm makes for this number of workers, or
   // whose messages about some tensor would not fit into frames.
   absl::Status prepare(const plan::Plan& plan, uint32_t worker);

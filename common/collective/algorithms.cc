@@ -24,117 +24,115 @@ namespace {
 
 struct Algorithm {
   absl::string_view name;
-  bool stages = false, radix = false, blocks = false, groups = false, masters = false;  // its parameters
-  absl::StatusOr<Schedule> (*make)(const ScheduleRequest& request) = nullptr;
+  bool factors = false, radix = false, blocks = false, groups = false, masters = false;  // its parameters
+  absl::StatusOr<Schedule> (*make)(const Spec& spec, uint32_t ranks) = nullptr;
 };
 
 // `operations`: an upper bound, or nearly one, for the operations of a schedule.
-absl::Status check_size(const ScheduleRequest& request, uint64_t operations) {
+absl::Status check_size(const Spec& spec, uint32_t ranks, uint64_t operations) {
   if (operations <= kMaxOperations) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the schedule of ", request.algorithm, " among ", request.ranks,
+  return absl::InvalidArgumentError(absl::StrCat("the schedule of ", spec.algorithm, " among ", ranks,
                                                  " ranks has about ", operations, " operations; at most ",
                                                  kMaxOperations, " are supported: give fewer ranks"));
 }
 
-// Checks that the stages multiply to the number of ranks.
-absl::Status check_product(const ScheduleRequest& request) {
+// Checks that the factors multiply to the number of ranks.
+absl::Status check_product(const Spec& spec, uint32_t ranks) {
   uint64_t product = 1;
-  for (const uint32_t factor : request.stages) {
+  for (const uint32_t factor : spec.factors) {
     if (factor == 0) return absl::InvalidArgumentError("a stage is 0; give 1 or more");
     product = std::min<uint64_t>(product * factor, uint64_t{1} << 32);
   }
-  if (product == request.ranks) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the stages ", absl::StrJoin(request.stages, ","), " make ",
-                   product == uint64_t{1} << 32 ? "2^32 or more" : absl::StrCat(product), " ranks, but there are ",
-                   request.ranks, "; give factors of ", request.ranks, ", for example ",
-                   request.ranks == 1 ? "1" : absl::StrJoin(prime_factors(request.ranks), ",")));
+  if (product == ranks) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the stages ", absl::StrJoin(spec.factors, ","), " make ",
+      product == uint64_t{1} << 32 ? "2^32 or more" : absl::StrCat(product), " ranks, but there are ", ranks,
+      "; give factors of ", ranks, ", for example ", ranks == 1 ? "1" : absl::StrJoin(prime_factors(ranks), ",")));
 }
 
-// Returns the groups of a request. Empty: it has neither groups nor stages.
-absl::StatusOr<Stage> groups_of(const ScheduleRequest& request) {
-  if (!request.groups.empty()) {
-    if (!request.stages.empty()) return absl::InvalidArgumentError("give either stages or groups");
-    GLN_RETURN_IF_ERROR(check_groups(request.groups, request.ranks));
-    return request.groups;
+// Returns the groups of a spec. Empty: it has neither groups nor factors.
+absl::StatusOr<Stage> groups_of(const Spec& spec, uint32_t ranks) {
+  if (!spec.group_sizes.empty()) {
+    if (!spec.factors.empty()) return absl::InvalidArgumentError("give either stages or groups");
+    Stage groups = groups_of_sizes(spec.group_sizes, ranks);
+    GLN_RETURN_IF_ERROR(check_groups(groups, ranks));
+    return groups;
   }
-  if (request.stages.empty()) return Stage();
-  GLN_RETURN_IF_ERROR(check_product(request));
-  if (request.stages.size() != 2) {
-    return absl::InvalidArgumentError(absl::StrCat(request.algorithm, " has ", request.stages.size(),
+  if (spec.factors.empty()) return Stage();
+  GLN_RETURN_IF_ERROR(check_product(spec, ranks));
+  if (spec.factors.size() != 2) {
+    return absl::InvalidArgumentError(absl::StrCat(spec.algorithm, " has ", spec.factors.size(),
                                                    " stages; give two: the number of groups, and the ranks in each"));
   }
-  return even_groups(request.ranks, request.stages[0]);
+  return even_groups(ranks, spec.factors[0]);
 }
 
 uint64_t square(uint64_t value) { return value * value; }
 
-absl::StatusOr<Schedule> make_ring(const ScheduleRequest& request) {
-  GLN_RETURN_IF_ERROR(check_size(request, 4 * square(request.ranks)));
-  return ring(request.ranks);
+absl::StatusOr<Schedule> make_ring(const Spec& spec, uint32_t ranks) {
+  GLN_RETURN_IF_ERROR(check_size(spec, ranks, 4 * square(ranks)));
+  return ring(ranks);
 }
 
-absl::StatusOr<Schedule> make_halving_doubling(const ScheduleRequest& request) {
-  return halving_doubling(request.ranks);  // at most 4.2 million operations
+absl::StatusOr<Schedule> make_halving_doubling(const Spec&, uint32_t ranks) {
+  return halving_doubling(ranks);  // at most 4.2 million operations
 }
 
-absl::StatusOr<Schedule> make_double_tree(const ScheduleRequest& request) {
-  const uint32_t blocks = request.blocks == 0 ? kDefaultTreeBlocks : request.blocks;
-  GLN_RETURN_IF_ERROR(check_size(request, uint64_t{8} * request.ranks * blocks));
-  return double_tree(request.ranks, blocks);
+absl::StatusOr<Schedule> make_double_tree(const Spec& spec, uint32_t ranks) {
+  const uint32_t blocks = spec.blocks == 0 ? kDefaultTreeBlocks : spec.blocks;
+  GLN_RETURN_IF_ERROR(check_size(spec, ranks, uint64_t{8} * ranks * blocks));
+  return double_tree(ranks, blocks);
 }
 
-absl::StatusOr<Schedule> make_gather(const ScheduleRequest& request) {
-  return gather(request.ranks);  // at most 6.3 million operations
+absl::StatusOr<Schedule> make_gather(const Spec&, uint32_t ranks) {
+  return gather(ranks);  // at most 6.3 million operations
 }
 
-absl::StatusOr<Schedule> make_bcube(const ScheduleRequest& request) {
-  const uint32_t radix = request.radix == 0 ? default_radix(request.ranks) : request.radix;
-  if (radix >= 2 && radix <= request.ranks) {  // else bcube() makes an error or no operation
-    const uint64_t rounds = std::bit_width(request.ranks) / (std::bit_width(radix) - 1);
-    GLN_RETURN_IF_ERROR(check_size(request, 4 * rounds * request.ranks * radix));
+absl::StatusOr<Schedule> make_bcube(const Spec& spec, uint32_t ranks) {
+  const uint32_t radix = spec.radix == 0 ? default_radix(ranks) : spec.radix;
+  if (radix >= 2 && radix <= ranks) {  // else bcube() makes an error or no operation
+    const uint64_t rounds = std::bit_width(ranks) / (std::bit_width(radix) - 1);
+    GLN_RETURN_IF_ERROR(check_size(spec, ranks, 4 * rounds * ranks * radix));
   }
-  return bcube(request.ranks, radix);
+  return bcube(ranks, radix);
 }
 
-absl::StatusOr<Schedule> make_blueconnect(const ScheduleRequest& request) {
-  std::vector<uint32_t> factors = request.stages;
-  if (factors.empty()) factors = prime_factors(request.ranks);
-  if (!request.stages.empty()) GLN_RETURN_IF_ERROR(check_product(request));
+absl::StatusOr<Schedule> make_blueconnect(const Spec& spec, uint32_t ranks) {
+  std::vector<uint32_t> factors = spec.factors;
+  if (factors.empty()) factors = prime_factors(ranks);
+  if (!spec.factors.empty()) GLN_RETURN_IF_ERROR(check_product(spec, ranks));
   std::erase(factors, 1u);
   uint64_t operations = 0;
   for (const uint32_t factor : factors) {
-    operations += uint64_t{4} * request.ranks * (std::has_single_bit(factor) ? std::bit_width(factor) : factor);
+    operations += uint64_t{4} * ranks * (std::has_single_bit(factor) ? std::bit_width(factor) : factor);
   }
-  GLN_RETURN_IF_ERROR(check_size(request, operations));
+  GLN_RETURN_IF_ERROR(check_size(spec, ranks, operations));
   return blueconnect(factors);
 }
 
-absl::StatusOr<Schedule> make_racks(const ScheduleRequest& request) {
-  GLN_ASSIGN_OR_RETURN(const Stage groups, groups_of(request));
+absl::StatusOr<Schedule> make_racks(const Spec& spec, uint32_t ranks) {
+  GLN_ASSIGN_OR_RETURN(const Stage groups, groups_of(spec, ranks));
   if (groups.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "racks needs the stages RACKS,HOSTS: the number of racks, and the ranks in each, whose product is ",
-        request.ranks));
+        "racks needs the stages RACKS,HOSTS: the number of racks, and the ranks in each, whose product is ", ranks));
   }
-  GLN_RETURN_IF_ERROR(check_size(request, 4 * (request.ranks + square(groups.size()))));
-  return racks(request.ranks, groups);
+  GLN_RETURN_IF_ERROR(check_size(spec, ranks, 4 * (ranks + square(groups.size()))));
+  return racks(ranks, groups);
 }
 
-absl::StatusOr<Schedule> make_two_level(const ScheduleRequest& request) {
-  GLN_ASSIGN_OR_RETURN(Stage groups, groups_of(request));
-  if (groups.empty()) groups = even_groups(request.ranks, default_groups(request.ranks));
-  uint64_t operations = uint64_t{4} * request.ranks * groups.size();
+absl::StatusOr<Schedule> make_two_level(const Spec& spec, uint32_t ranks) {
+  GLN_ASSIGN_OR_RETURN(Stage groups, groups_of(spec, ranks));
+  if (groups.empty()) groups = even_groups(ranks, default_groups(ranks));
+  uint64_t operations = uint64_t{4} * ranks * groups.size();
   for (const std::vector<uint32_t>& group : groups) operations += 4 * square(group.size());
-  if (request.global_chunks.empty() && request.local_chunks.empty()) {
-    GLN_RETURN_IF_ERROR(check_size(request, operations));
-    return two_level(request.ranks, groups);
+  if (spec.masters.empty()) {
+    GLN_RETURN_IF_ERROR(check_size(spec, ranks, operations));
+    return two_level(ranks, groups);
   }
-  const MasterCounts counts{request.global_chunks, request.local_chunks};
-  GLN_RETURN_IF_ERROR(check_masters(counts, request.ranks, groups));
-  const uint64_t chunks = std::accumulate(counts.global.begin(), counts.global.end(), uint64_t{0});
-  GLN_RETURN_IF_ERROR(check_size(request, 3 * operations + 4 * chunks * groups.size()));
-  return two_level(request.ranks, groups, &counts);
+  GLN_RETURN_IF_ERROR(check_masters(spec.masters, ranks, groups));
+  const uint64_t chunks = std::accumulate(spec.masters.global.begin(), spec.masters.global.end(), uint64_t{0});
+  GLN_RETURN_IF_ERROR(check_size(spec, ranks, 3 * operations + 4 * chunks * groups.size()));
+  return two_level(ranks, groups, &spec.masters);
 }
 
 constexpr Algorithm kAlgorithms[] = {
@@ -142,10 +140,10 @@ constexpr Algorithm kAlgorithms[] = {
     {.name = "halving-doubling", .make = make_halving_doubling},
     {.name = "double-tree", .blocks = true, .make = make_double_tree},
     {.name = "bcube", .radix = true, .make = make_bcube},
-    {.name = "blueconnect", .stages = true, .make = make_blueconnect},
+    {.name = "blueconnect", .factors = true, .make = make_blueconnect},
     {.name = "gather", .make = make_gather},
-    {.name = "racks", .stages = true, .groups = true, .make = make_racks},
-    {.name = "two-level", .stages = true, .groups = true, .masters = true, .make = make_two_level},
+    {.name = "racks", .factors = true, .groups = true, .make = make_racks},
+    {.name = "two-level", .factors = true, .groups = true, .masters = true, .make = make_two_level},
 };
 
 constexpr auto kNames = [] {
@@ -155,16 +153,16 @@ constexpr auto kNames = [] {
 }();
 
 // Refuses parameters that the algorithm would ignore.
-absl::Status check_parameters(const ScheduleRequest& request, const Algorithm& algorithm) {
+absl::Status check_parameters(const Spec& spec, const Algorithm& algorithm) {
   const struct {
     absl::string_view name;
     bool given;
     bool Algorithm::*taken;
-  } parameters[] = {{"stages", !request.stages.empty(), &Algorithm::stages},
-                    {"radix", request.radix != 0, &Algorithm::radix},
-                    {"blocks", request.blocks != 0, &Algorithm::blocks},
-                    {"groups", !request.groups.empty(), &Algorithm::groups},
-                    {"masters", !request.global_chunks.empty() || !request.local_chunks.empty(), &Algorithm::masters}};
+  } parameters[] = {{"stages", !spec.factors.empty(), &Algorithm::factors},
+                    {"radix", spec.radix != 0, &Algorithm::radix},
+                    {"blocks", spec.blocks != 0, &Algorithm::blocks},
+                    {"groups", !spec.group_sizes.empty(), &Algorithm::groups},
+                    {"masters", !spec.masters.empty(), &Algorithm::masters}};
   for (const auto& parameter : parameters) {
     if (!parameter.given || algorithm.*parameter.taken) continue;
     std::vector<absl::string_view> takers;
@@ -186,19 +184,18 @@ bool takes_groups(absl::string_view algorithm) {
                              [&](const Algorithm& known) { return known.name == algorithm && known.groups; });
 }
 
-absl::StatusOr<Schedule> make_schedule(const ScheduleRequest& request) {
+absl::StatusOr<Schedule> make_schedule(const Spec& spec, uint32_t ranks) {
   const auto* algorithm = std::find_if(std::begin(kAlgorithms), std::end(kAlgorithms),
-                                       [&](const Algorithm& known) { return known.name == request.algorithm; });
+                                       [&](const Algorithm& known) { return known.name == spec.algorithm; });
   if (algorithm == std::end(kAlgorithms)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the algorithm '", request.algorithm, "' is unknown; give one of ", absl::StrJoin(kNames, ", ")));
+        absl::StrCat("the algorithm '", spec.algorithm, "' is unknown; give one of ", absl::StrJoin(kNames, ", ")));
   }
-  if (request.ranks < 1 || request.ranks > kMaxRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the number of ranks is ", request.ranks, "; give 1 to ", kMaxRanks));
+  if (ranks < 1 || ranks > kMaxRanks) {
+    return absl::InvalidArgumentError(absl::StrCat("the number of ranks is ", ranks, "; give 1 to ", kMaxRanks));
   }
-  GLN_RETURN_IF_ERROR(check_parameters(request, *algorithm));
-  return algorithm->make(request);
+  GLN_RETURN_IF_ERROR(check_parameters(spec, *algorithm));
+  return algorithm->make(spec, ranks);
 }
 
 }  // namespace gleaner::collective

@@ -4,16 +4,15 @@
 
 namespace gleaner::collective {
 
-Stage even_groups(uint32_t ranks, uint32_t count) {
-  Stage groups(count);
+std::vector<uint32_t> even_sizes(uint32_t ranks, uint32_t count) {
+  std::vector<uint32_t> sizes;
   for (uint32_t group = 0; group < count; ++group) {
-    const uint64_t end = chunk_begin(ranks, count, group + 1);
-    for (uint64_t rank = chunk_begin(ranks, count, group); rank < end; ++rank) {
-      groups[group].push_back(static_cast<uint32_t>(rank));
-    }
+    sizes.push_back(static_cast<uint32_t>(slice_elements(ranks, count, {group, 1})));
   }
-  return groups;
+  return sizes;
 }
+
+Stage even_groups(uint32_t ranks, uint32_t count) { return groups_of_sizes(even_sizes(ranks, count), ranks); }
 
 Stage groups_of_sizes(const std::vector<uint32_t>& sizes, uint32_t ranks) {
   Stage groups;

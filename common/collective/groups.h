@@ -9,7 +9,10 @@
 
 namespace gleaner::collective {
 
-// Returns `count` groups of consecutive ranks whose sizes differ by at most one. Requires 1 <= count <= ranks.
+// Returns the sizes of `count` groups of `ranks` ranks, which differ by at most one. Requires 1 <= count <= ranks.
+std::vector<uint32_t> even_sizes(uint32_t ranks, uint32_t count);
+
+// Returns groups of consecutive ranks with these sizes.
 Stage even_groups(uint32_t ranks, uint32_t count);
 
 // Returns groups of consecutive ranks with these sizes. check_groups() refuses them if the sizes do not add up to

@@ -12,21 +12,15 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "common/collective/schedule.h"
+#include "common/collective/spec.h"
 
 namespace gleaner::collective {
 
 // Returns the number of groups that two_level() uses by default: √n, rounded down (Luo Eq. 4.2).
 uint32_t default_groups(uint32_t ranks);
-
-// How many chunks each rank masters, if not evenly. Fast ranks take more of them (Luo §4.2.3).
-struct MasterCounts {
-  std::vector<uint32_t> global;  // by rank: the chunks of which it is the global master
-  std::vector<uint32_t> local;   // by rank: the chunks of which it is a local master, with the global ones
-};
 
 // InvalidArgument: there is no count for each rank, a rank has more global than local chunks, the local ones of a group
 // are not as many as there are chunks, or there is none.

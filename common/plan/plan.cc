@@ -104,33 +104,33 @@ absl::Status validate_partitions(const Plan& plan) {
   return absl::OkStatus();
 }
 
-// Checks the parameters that every schedule has. Whether an algorithm serves them, common/collective says.
+// Checks the specs of schedules. Whether an algorithm serves them, common/collective says.
 absl::Status validate_schedules(const Plan& plan) {
   if (plan.schedules.size() > kMaxSchedules) {
     return invalid(plan.schedules.size(), " schedules; at most ", kMaxSchedules, " are possible");
   }
-  for (const ScheduleParameters& schedule : plan.schedules) {
+  for (const collective::Spec& schedule : plan.schedules) {
     GLN_RETURN_IF_ERROR(check_name("an algorithm's name", schedule.algorithm, kMaxAlgorithmNameBytes));
-    if (schedule.stages.size() > plan.workers) {
-      return invalid("schedule ", schedule.algorithm, " has ", schedule.stages.size(), " stages for ", plan.workers,
+    if (schedule.factors.size() > plan.workers) {
+      return invalid("schedule ", schedule.algorithm, " has ", schedule.factors.size(), " stages for ", plan.workers,
                      " workers");
     }
-    if (std::max({schedule.group_sizes.size(), schedule.global_chunks.size(), schedule.local_chunks.size()}) >
+    if (std::max({schedule.group_sizes.size(), schedule.masters.global.size(), schedule.masters.local.size()}) >
         plan.workers) {
       return invalid("schedule ", schedule.algorithm, " has more groups, or more ranks with chunks, than ",
                      plan.workers, " workers");
     }
-    if (schedule.ranks.empty()) continue;
+    if (schedule.rank_of.empty()) continue;
     std::vector<bool> taken(plan.workers);
-    for (const uint32_t rank : schedule.ranks) {
+    for (const uint32_t rank : schedule.rank_of) {
       if (rank >= plan.workers || taken[rank]) {
         return invalid("schedule ", schedule.algorithm, ": rank ", rank, " of ", plan.workers,
                        " workers; expected each rank once");
       }
       taken[rank] = true;
     }
-    if (schedule.ranks.size() != plan.workers) {
-      return invalid("schedule ", schedule.algorithm, " has ranks for ", schedule.ranks.size(), " workers of ",
+    if (schedule.rank_of.size() != plan.workers) {
+      return invalid("schedule ", schedule.algorithm, " has ranks for ", schedule.rank_of.size(), " workers of ",
                      plan.workers);
     }
   }
@@ -144,7 +144,7 @@ absl::Status validate_schedules(const Plan& plan) {
       return invalid("tensor '", tensor.name, "' has schedule ", *tensor.schedule, " of ", plan.schedules.size(),
                      tensor.accumulates ? "; a tensor that accumulates has none" : "");
     }
-    const ScheduleParameters& schedule = plan.schedules[*tensor.schedule];
+    const collective::Spec& schedule = plan.schedules[*tensor.schedule];
     if (plan.bits == Bits::kRankOrder && bits_of(schedule) != Bits::kRankOrder) {
       return invalid("tensor '", tensor.name, "' is summed by ", name_of(schedule), ", whose bits are of class ",
                      name_of(Bits::kSchedule), "; the plan is of class ", name_of(plan.bits));

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "common/base/accumulator.h"
 #include "common/base/bytes.h"
+#include "common/collective/spec.h"
 
 namespace gleaner::plan {
 
@@ -84,23 +85,6 @@ struct Partition {
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-// The parameters of the schedule of a collective between the workers (common/collective/algorithms.h).
-struct ScheduleParameters {
-  std::string algorithm;         // as in `gleaner schedule --algorithm`
-  std::vector<uint32_t> stages;  // empty: the algorithm's default
-  uint32_t radix = 0;            // 0: the algorithm's default
-  std::vector<uint32_t> ranks;   // by worker: its rank in the schedule; empty: worker i has rank i
-  // The modelled time of a partition if worker i had rank i, and with `ranks`. 0: not known, or `ranks` is empty.
-  double identity_seconds = 0;
-  double mapped_seconds = 0;
-  // Racks and two-level: the sizes of their groups of consecutive ranks. Empty: given by `stages`.
-  std::vector<uint32_t> group_sizes;
-  // Two-level: by rank, the number of chunks of which it is the global master, and of which it is a local master; the
-  // global ones count there, too. Empty: evenly.
-  std::vector<uint32_t> global_chunks, local_chunks;
-  friend bool operator==(const ScheduleParameters&, const ScheduleParameters&) = default;
-};
-
 // A member of a job. When a CPU summer leaves, its place stays empty, so that the numbers of other members don't
 // change. Another summer may take the place later.
 struct Member {
@@ -130,7 +114,7 @@ struct Plan {
   std::vector<uint32_t> first_partition;
   // Schedules that tensors name. Later plans of the job only add some, so an index names one schedule for the whole
   // job.
-  std::vector<ScheduleParameters> schedules;
+  std::vector<collective::Spec> schedules;
   // The class of all sums of the job, in this plan and in all later ones, except for tensors that accumulate. A plan of
   // kRankOrder has no tensor with a schedule of kSchedule. A plan of kSchedule may have both.
   Bits bits = Bits::kSchedule;

@@ -11,9 +11,8 @@
 
 namespace gleaner::plan {
 
-Bits bits_of(const ScheduleParameters& strategy) {
-  const bool in_rank_order = strategy.algorithm == kSummersStrategy || strategy.algorithm == kGatherAlgorithm;
-  return in_rank_order ? Bits::kRankOrder : Bits::kSchedule;
+Bits bits_of(const collective::Spec& schedule) {
+  return schedule.algorithm == kGatherAlgorithm ? Bits::kRankOrder : Bits::kSchedule;
 }
 
 const char* name_of(Bits bits) { return bits == Bits::kRankOrder ? "RankOrder" : "Schedule"; }
@@ -32,17 +31,9 @@ std::string describe_other_bits(absl::string_view bits, double seconds, double i
   return absl::StrCat("class ", bits, " would take ", there, " a step instead of ", here, " (", strategies, ")");
 }
 
-std::string name_of(const ScheduleParameters& schedule) {
-  if (!schedule.group_sizes.empty()) {
-    return absl::StrCat(schedule.algorithm, " ", absl::StrJoin(schedule.group_sizes, "+"));
-  }
-  if (schedule.stages.empty()) return schedule.algorithm;
-  return absl::StrCat(schedule.algorithm, " ", absl::StrJoin(schedule.stages, ","));
-}
-
 std::vector<StrategyShare> strategy_shares(const Plan& plan) {
   std::vector<std::string> names;  // of the schedules
-  for (const ScheduleParameters& schedule : plan.schedules) names.push_back(name_of(schedule));
+  for (const collective::Spec& schedule : plan.schedules) names.push_back(collective::name_of(schedule));
   std::vector<StrategyShare> shares;
   for (const Tensor& tensor : plan.tensors) {
     if (tensor.accumulates) continue;
@@ -60,7 +51,7 @@ std::string strategy_of(const Plan& plan) {
   if (!shares.empty()) {
     return absl::StrJoin(shares, ", ", [](std::string* out, const auto& share) { out->append(share.strategy); });
   }
-  return plan.schedules.empty() ? kSummersStrategy : name_of(plan.schedules.front());
+  return plan.schedules.empty() ? kSummersStrategy : collective::name_of(plan.schedules.front());
 }
 
 }  // namespace gleaner::plan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "common/collective/spec.h"
 #include "common/plan/plan.h"
 
 namespace gleaner::plan {
@@ -16,19 +17,23 @@ inline constexpr const char* kSummersStrategy = "summers";
 // The name of the schedule after which each worker adds all contributions by itself, in rank order.
 inline constexpr const char* kGatherAlgorithm = "gather";
 
-// Returns the class of the bits of sums by this strategy, whose algorithm may be kSummersStrategy. Summers and gather
-// have kRankOrder, all other algorithms kSchedule.
-Bits bits_of(const ScheduleParameters& strategy);
+// Returns the class of the bits of sums by this schedule: that of gather is kRankOrder, as that of summers, and all
+// others have kSchedule.
+Bits bits_of(const collective::Spec& schedule);
+
+// Returns the class of the bits, and the name, of a strategy: a schedule, or none for summers.
+inline Bits bits_of(const std::optional<collective::Spec>& schedule) {
+  return schedule.has_value() ? bits_of(*schedule) : Bits::kRankOrder;
+}
+inline std::string name_of(const std::optional<collective::Spec>& schedule) {
+  return schedule.has_value() ? collective::name_of(*schedule) : kSummersStrategy;
+}
 
 // Returns "RankOrder" or "Schedule".
 const char* name_of(Bits bits);
 
 // Returns the class of this name, in letters of any case. None: there is no such class.
 std::optional<Bits> parse_bits(absl::string_view name);
-
-// Returns the algorithm, and its stages or the sizes of its groups if there are any: "ring", "blueconnect 3,2,2",
-// "racks 3+5".
-std::string name_of(const ScheduleParameters& schedule);
 
 // Compares the time of a step in a class of bits with that in the class in force, for people. Examples:
 //   describe_other_bits("Schedule", 0.0012, 0.0019, "ring")
@@ -42,7 +47,7 @@ std::string describe_other_bits(absl::string_view bits, double seconds, double i
 
 // The tensors that one strategy sums.
 struct StrategyShare {
-  std::string strategy;  // kSummersStrategy, or name_of() a schedule
+  std::string strategy;  // kSummersStrategy, or the name of a schedule
   uint64_t tensors = 0;
   uint64_t bytes = 0;  // of these tensors together
   friend bool operator==(const StrategyShare&, const StrategyShare&) = default;

@@ -24,6 +24,28 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
                       message.accumulates(), staleness,          schedule, message.schedule_from()};
 }
 
+void encode(const collective::Spec& spec, v1::ScheduleSpec* message) {
+  message->set_algorithm(spec.algorithm);
+  message->mutable_factors()->Assign(spec.factors.begin(), spec.factors.end());
+  message->set_radix(spec.radix);
+  message->set_blocks(spec.blocks);
+  message->mutable_rank_of()->Assign(spec.rank_of.begin(), spec.rank_of.end());
+  message->mutable_group_sizes()->Assign(spec.group_sizes.begin(), spec.group_sizes.end());
+  message->mutable_global_chunks()->Assign(spec.masters.global.begin(), spec.masters.global.end());
+  message->mutable_local_chunks()->Assign(spec.masters.local.begin(), spec.masters.local.end());
+}
+
+collective::Spec decode_spec(const v1::ScheduleSpec& message) {
+  return {.algorithm = message.algorithm(),
+          .factors = {message.factors().begin(), message.factors().end()},
+          .radix = message.radix(),
+          .blocks = message.blocks(),
+          .group_sizes = {message.group_sizes().begin(), message.group_sizes().end()},
+          .masters = {{message.global_chunks().begin(), message.global_chunks().end()},
+                      {message.local_chunks().begin(), message.local_chunks().end()}},
+          .rank_of = {message.rank_of().begin(), message.rank_of().end()}};
+}
+
 // Checks that the lengths of the lists agree, so that decode() allocates no more than the message has.
 absl::Status check_lists(const v1::Plan& message) {
   if (message.partition_counts_size() != message.tensors_size()) {
@@ -101,18 +123,7 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
     encoded->set_assumed(member.bandwidth_assumed);
     encoded->set_on_standby(member.on_standby);
   }
-  for (const plan::ScheduleParameters& schedule : plan.schedules) {
-    v1::ScheduleParameters* const encoded = message->add_schedules();
-    encoded->set_algorithm(schedule.algorithm);
-    encoded->mutable_stages()->Assign(schedule.stages.begin(), schedule.stages.end());
-    encoded->set_radix(schedule.radix);
-    encoded->mutable_ranks()->Assign(schedule.ranks.begin(), schedule.ranks.end());
-    encoded->set_identity_seconds(schedule.identity_seconds);
-    encoded->set_mapped_seconds(schedule.mapped_seconds);
-    encoded->mutable_group_sizes()->Assign(schedule.group_sizes.begin(), schedule.group_sizes.end());
-    encoded->mutable_global_chunks()->Assign(schedule.global_chunks.begin(), schedule.global_chunks.end());
-    encoded->mutable_local_chunks()->Assign(schedule.local_chunks.begin(), schedule.local_chunks.end());
-  }
+  for (const collective::Spec& schedule : plan.schedules) encode(schedule, message->add_schedules());
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     encode(plan.tensors[id], message->add_tensors());
     message->add_partition_counts(static_cast<uint32_t>(plan.partitions_of(id).size()));
@@ -143,17 +154,7 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
                             member.assumed(),
                             member.on_standby()});
   }
-  for (const v1::ScheduleParameters& schedule : message.schedules()) {
-    plan.schedules.push_back({schedule.algorithm(),
-                              {schedule.stages().begin(), schedule.stages().end()},
-                              schedule.radix(),
-                              {schedule.ranks().begin(), schedule.ranks().end()},
-                              schedule.identity_seconds(),
-                              schedule.mapped_seconds(),
-                              {schedule.group_sizes().begin(), schedule.group_sizes().end()},
-                              {schedule.global_chunks().begin(), schedule.global_chunks().end()},
-                              {schedule.local_chunks().begin(), schedule.local_chunks().end()}});
-  }
+  for (const v1::ScheduleSpec& schedule : message.schedules()) plan.schedules.push_back(decode_spec(schedule));
   GLN_ASSIGN_OR_RETURN(plan.tensors, decode(message.tensors()));
   plan.partitions.reserve(static_cast<size_t>(message.partition_bytes_size()));
   plan.first_partition.reserve(plan.tensors.size() + 1);

@@ -18,8 +18,8 @@ bool are_similar(double a, double b) { return a <= kSimilar * b && b <= kSimilar
 // Adds the schedules of the plan that are no candidates: the best stages of BlueConnect may have been others when the
 // plan was made.
 absl::Status add_schedules(const plan::Plan& plan, const topology::Topology& network, std::vector<Candidate>& all) {
-  for (const plan::ScheduleParameters& schedule : plan.schedules) {
-    if (std::ranges::find(all, schedule, &Candidate::parameters) != all.end()) continue;
+  for (const collective::Spec& schedule : plan.schedules) {
+    if (std::ranges::find(all, schedule, &Candidate::schedule) != all.end()) continue;
     GLN_ASSIGN_OR_RETURN(Candidate candidate, candidate_of(network, plan.workers, schedule, plan.local_ranks));
     all.push_back(std::move(candidate));
   }
@@ -44,14 +44,14 @@ absl::StatusOr<std::shared_ptr<const Choices>> CandidateCache::of(const plan::Pl
   }
   Choices made;
   if (fits(key)) {
-    const auto is_known = [this](const plan::ScheduleParameters& schedule) {
-      return std::ranges::find(choices_->candidates, schedule, &Candidate::parameters) != choices_->candidates.end();
+    const auto is_known = [this](const collective::Spec& schedule) {
+      return std::ranges::find(choices_->candidates, schedule, &Candidate::schedule) != choices_->candidates.end();
     };
     if (std::ranges::all_of(plan.schedules, is_known)) return choices_;
     made = *choices_;
   } else {
     const uint32_t summers = network.host_count() - plan.workers;
-    std::span<const plan::ScheduleParameters> mapped;
+    std::span<const MappedSpec> mapped;
     if (known != nullptr) mapped = known->mapped;
     GLN_ASSIGN_OR_RETURN(made.candidates, candidates(network, plan.workers, summers, mapped, plan.local_ranks));
     GLN_ASSIGN_OR_RETURN(made.fleet, plan::fleet_of(network, plan.workers, summers));

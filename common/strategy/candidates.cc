@@ -9,14 +9,12 @@
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/cost.h"
-#include "common/collective/groups.h"
 #include "common/collective/summary.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/factorizations.h"
 #include "common/strategy/racks.h"
-#include "common/strategy/rank_maps.h"
 #include "common/topology/paths.h"
 
 namespace gleaner::strategy {
@@ -96,28 +94,28 @@ absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const Worke
 }
 
 // Returns the candidate of a schedule, on the hosts that its ranks say.
-absl::StatusOr<Candidate> candidate_of(plan::ScheduleParameters schedule, WorkerNetwork& network) {
+absl::StatusOr<Candidate> candidate_of(collective::Spec spec, WorkerNetwork& network) {
   std::iota(network.host_of.begin(), network.host_of.end(), 0);
-  for (uint32_t worker = 0; worker < schedule.ranks.size(); ++worker) network.host_of[schedule.ranks[worker]] = worker;
+  for (uint32_t worker = 0; worker < spec.rank_of.size(); ++worker) network.host_of[spec.rank_of[worker]] = worker;
   const auto workers = static_cast<uint32_t>(network.host_of.size());
-  GLN_ASSIGN_OR_RETURN(const collective::Schedule made, collective::make_schedule(request_of(schedule, workers)));
-  GLN_ASSIGN_OR_RETURN(Model model, model_of(made, network, {}));
-  GLN_ASSIGN_OR_RETURN(Model narrow, model_of(made, network, narrow_widths(network.local_ranks)));
-  return Candidate{std::move(schedule), std::move(model), std::move(narrow), collective::slices_per_vector(made)};
+  GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(spec, workers));
+  GLN_ASSIGN_OR_RETURN(Model model, model_of(schedule, network, {}));
+  GLN_ASSIGN_OR_RETURN(Model narrow, model_of(schedule, network, narrow_widths(network.local_ranks)));
+  return Candidate{std::move(spec), std::move(model), std::move(narrow), collective::slices_per_vector(schedule), {}};
 }
 
 // Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
-absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& request, WorkerNetwork& network,
-                                       std::span<const plan::ScheduleParameters> mapped) {
-  plan::ScheduleParameters parameters{request.algorithm, request.stages, request.radix, {}};
-  for (const auto& group : request.groups) parameters.group_sizes.push_back(static_cast<uint32_t>(group.size()));
-  for (const plan::ScheduleParameters& entry : mapped) {
-    if (entry.algorithm == parameters.algorithm && entry.stages == parameters.stages &&
-        entry.radix == parameters.radix && entry.group_sizes == parameters.group_sizes) {
-      return candidate_of(entry, network);
-    }
-  }
-  return candidate_of(std::move(parameters), network);
+absl::StatusOr<Candidate> candidate_of(collective::Spec spec, WorkerNetwork& network,
+                                       std::span<const MappedSpec> mapped) {
+  const auto is_of_spec = [&](const MappedSpec& entry) {
+    return entry.spec.algorithm == spec.algorithm && entry.spec.factors == spec.factors &&
+           entry.spec.radix == spec.radix && entry.spec.group_sizes == spec.group_sizes;
+  };
+  const auto entry = std::ranges::find_if(mapped, is_of_spec);
+  if (entry == mapped.end()) return candidate_of(std::move(spec), network);
+  GLN_ASSIGN_OR_RETURN(Candidate candidate, candidate_of(entry->spec, network));
+  candidate.mapped = entry->times;
+  return candidate;
 }
 
 absl::StatusOr<Model> model_of_summers(const WorkerNetwork& network, uint32_t workers, uint32_t summers,
@@ -139,7 +137,7 @@ absl::StatusOr<Candidate> summers_of(const WorkerNetwork& network, uint32_t work
   const Widths narrow = narrow_widths(network.local_ranks);
   GLN_ASSIGN_OR_RETURN(Model model, model_of_summers(network, workers, summers, {}));
   GLN_ASSIGN_OR_RETURN(Model narrow_model, model_of_summers(network, workers, summers, narrow));
-  return Candidate{{plan::kSummersStrategy}, std::move(model), std::move(narrow_model)};
+  return Candidate{{}, std::move(model), std::move(narrow_model)};
 }
 
 // The bytes of the tensors for which stages of BlueConnect are compared, and how many of the best ones are candidates.
@@ -210,33 +208,31 @@ class Stages {
   std::map<std::pair<uint32_t, uint32_t>, Ring> rings_;  // by `below` and the factor
 };
 
-// Appends the requests for schedules whose groups are the racks, if a rack has several workers.
-void add_grouped(const collective::Stage& racks, std::vector<collective::ScheduleRequest>& all) {
+// Appends the schedules whose groups are the racks, if a rack has several workers.
+void add_grouped(const collective::Stage& racks, std::vector<collective::Spec>& all) {
   std::vector<uint32_t> sizes;
   for (const std::vector<uint32_t>& rack : racks) sizes.push_back(static_cast<uint32_t>(rack.size()));
-  const auto workers = std::accumulate(sizes.begin(), sizes.end(), 0u);
-  if (sizes.size() == workers) return;
-  const std::vector<uint32_t> stages = equal_stages(racks);
+  if (sizes.size() == std::accumulate(sizes.begin(), sizes.end(), 0u)) return;
+  const std::vector<uint32_t> factors = equal_stages(racks);
   for (const char* const algorithm : {"racks", "two-level"}) {
-    collective::ScheduleRequest& request = all.emplace_back(collective::ScheduleRequest{algorithm, workers, stages});
-    if (stages.empty()) request.groups = collective::groups_of_sizes(sizes, workers);
+    collective::Spec& spec = all.emplace_back(collective::Spec{.algorithm = algorithm, .factors = factors});
+    if (factors.empty()) spec.group_sizes = sizes;
   }
 }
 
-// Returns the requests for schedules that may serve n ranks.
-std::vector<collective::ScheduleRequest> requests(WorkerNetwork& network) {
-  const auto workers = static_cast<uint32_t>(network.host_of.size());
-  const collective::Stage racks = racks_of(network.topology, workers);
+// Returns schedules that may serve n ranks.
+std::vector<collective::Spec> possible_schedules(WorkerNetwork& network) {
+  const collective::Stage racks = racks_of(network.topology, static_cast<uint32_t>(network.host_of.size()));
   // Stages are compared with the ranks in the order of the racks, as rank maps put them.
   std::iota(network.host_of.begin(), network.host_of.end(), 0);
   auto next = network.host_of.begin();
   for (const std::vector<uint32_t>& rack : racks) next = std::ranges::copy(rack, next).out;
-  std::vector<collective::ScheduleRequest> all;
+  std::vector<collective::Spec> all;
   for (const char* const algorithm : {"gather", "ring", "halving-doubling", "double-tree", "bcube"}) {
-    all.push_back({algorithm, workers});
+    all.push_back({.algorithm = algorithm});
   }
-  for (std::vector<uint32_t>& stages : Stages(network).best()) {
-    all.push_back({"blueconnect", workers, std::move(stages)});
+  for (std::vector<uint32_t>& factors : Stages(network).best()) {
+    all.push_back({.algorithm = "blueconnect", .factors = std::move(factors)});
   }
   add_grouped(racks, all);
   return all;
@@ -265,6 +261,8 @@ void Model::multiply(double by) {
 
 bool Model::fits(double partition_bytes) const { return message_bytes * partition_bytes <= plan::kMaxPartitionBytes; }
 
+std::string name_of(const Candidate& candidate) { return plan::name_of(candidate.schedule); }
+
 double farthest_latency(const topology::Topology& topology, const topology::Paths& paths, uint32_t workers,
                         uint32_t members) {
   double most = 0;
@@ -282,21 +280,22 @@ double farthest_latency(const topology::Topology& topology, const topology::Path
 }
 
 absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
-                                       const plan::ScheduleParameters& schedule, uint32_t local_ranks) {
+                                       const collective::Spec& schedule, uint32_t local_ranks) {
   WorkerNetwork network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
   return candidate_of(schedule, network);
 }
 
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
-                                                  uint32_t summers, std::span<const plan::ScheduleParameters> mapped,
+                                                  uint32_t summers, std::span<const MappedSpec> mapped,
                                                   uint32_t local_ranks) {
   WorkerNetwork network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
   GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(network, workers, summers));
   std::vector<Candidate> all = {std::move(by_summers)};
   if (workers == 1) return all;
-  for (const collective::ScheduleRequest& request : requests(network)) {
+  for (collective::Spec& spec : possible_schedules(network)) {
     // An algorithm that does not serve this number of ranks, or whose schedule would be too large, is no candidate.
-    if (auto candidate = candidate_of(request, network, mapped); candidate.ok()) all.push_back(*std::move(candidate));
+    auto candidate = candidate_of(std::move(spec), network, mapped);
+    if (candidate.ok()) all.push_back(*std::move(candidate));
   }
   return all;
 }

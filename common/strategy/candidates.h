@@ -18,13 +18,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/accumulator.h"
+#include "common/collective/spec.h"
 #include "common/plan/plan.h"
 #include "common/strategy/owner_times.h"
+#include "common/strategy/rank_maps.h"
 #include "common/topology/paths.h"
 #include "common/topology/topology.h"
 
@@ -52,13 +56,18 @@ struct Model {
 };
 
 struct Candidate {
-  plan::ScheduleParameters parameters;  // algorithm kSummersStrategy, or one of common/collective
-  Model model;                          // for types that are not narrow
+  std::optional<collective::Spec> schedule;  // none: summers
+  Model model;                               // for types that are not narrow
   Model narrow_model;
-  double slices = 1;  // per partition: slices_per_vector() of a schedule
+  double slices = 1;               // per partition: slices_per_vector() of a schedule
+  std::optional<MapTimes> mapped;  // of a schedule with a rank map or masters by map_ranks()
 
+  bool is_by_summers() const { return !schedule.has_value(); }
   const Model& model_of(DataType type) const { return is_narrow(type) ? narrow_model : model; }
 };
+
+// Returns the name of the strategy: "summers", "ring", or "blueconnect 3,2,2".
+std::string name_of(const Candidate& candidate);
 
 // Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the topology, and CPU summers, which
 // are the hosts after them; summers come first. The others are every algorithm that serves n ranks: bcube with its
@@ -68,8 +77,7 @@ struct Candidate {
 // consecutive workers. `local_ranks`: of each worker. InvalidArgument: there are fewer hosts than members, no worker,
 // or the links are no tree.
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
-                                                  uint32_t summers,
-                                                  std::span<const plan::ScheduleParameters> mapped = {},
+                                                  uint32_t summers, std::span<const MappedSpec> mapped = {},
                                                   uint32_t local_ranks = 1);
 
 // Returns the latency of the longest path between a worker, which are hosts 0 to `workers` - 1, and a member, which are
@@ -80,7 +88,7 @@ double farthest_latency(const topology::Topology& topology, const topology::Path
 // Returns the candidate of one schedule for these workers, whose ranks are as the schedule says. InvalidArgument: the
 // schedule does not serve them.
 absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
-                                       const plan::ScheduleParameters& schedule, uint32_t local_ranks = 1);
+                                       const collective::Spec& schedule, uint32_t local_ranks = 1);
 
 // Returns the times of the candidates for a tensor in partitions of this size.
 std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes,

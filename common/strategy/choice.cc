@@ -27,9 +27,9 @@ struct Share {
   uint64_t bytes = 0;
 };
 
-std::string name_with_effect(const plan::ScheduleParameters& schedule) {
-  const std::string effect = effect_of_ranks(schedule);
-  return effect.empty() ? plan::name_of(schedule) : absl::StrCat(plan::name_of(schedule), " (rank map: ", effect, ")");
+std::string name_with_effect(const Candidate& candidate) {
+  if (!candidate.mapped.has_value()) return name_of(candidate);
+  return absl::StrCat(name_of(candidate), " (rank map: ", describe(*candidate.schedule, *candidate.mapped), ")");
 }
 
 std::string describe(const std::map<std::string, Share>& shares) {
@@ -86,13 +86,13 @@ absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double rou
   return known == nullptr ? one_switch(plan, round_trip_seconds) : part_of(known->topology, plan, round_trip_seconds);
 }
 
-std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan) {
-  if (parameters.algorithm == plan::kSummersStrategy) return std::nullopt;
-  const auto found = std::ranges::find(plan.schedules, parameters);
+std::optional<uint32_t> index_of(const std::optional<collective::Spec>& schedule, plan::Plan& plan) {
+  if (!schedule.has_value()) return std::nullopt;
+  const auto found = std::ranges::find(plan.schedules, *schedule);
   const auto index = static_cast<uint32_t>(found - plan.schedules.begin());
   if (found != plan.schedules.end()) return index;
   if (plan.schedules.size() == plan::kMaxSchedules) return std::nullopt;
-  plan.schedules.push_back(parameters);
+  plan.schedules.push_back(*schedule);
   return index;
 }
 
@@ -103,9 +103,8 @@ std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::sp
   for (plan::Tensor& tensor : tensors) {
     const uint64_t by_default = plan::default_partition_bytes(fleet, tensor.bytes());
     const Candidate& chosen = candidates[best(seconds_of_new(candidates, {tensor.bytes(), tensor.type, by_default}))];
-    tensor.schedule = tensor.accumulates ? std::nullopt : index_of(chosen.parameters, plan);
-    Share& share = shares[tensor.schedule.has_value() ? name_with_effect(plan.schedules[*tensor.schedule])
-                                                      : plan::kSummersStrategy];
+    tensor.schedule = tensor.accumulates ? std::nullopt : index_of(chosen.schedule, plan);
+    Share& share = shares[tensor.schedule.has_value() ? name_with_effect(chosen) : plan::kSummersStrategy];
     ++share.tensors;
     share.bytes += tensor.bytes();
   }

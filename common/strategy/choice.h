@@ -17,9 +17,6 @@
 
 namespace gleaner::strategy {
 
-// The name of the strategy that choose() implements, as a value of --strategy.
-inline constexpr const char* kAuto = "auto";
-
 // The round trip that choose() assumes while none is measured: that of small messages in a data center by TCP.
 inline constexpr double kAssumedRoundTripSeconds = 50e-6;
 
@@ -40,6 +37,6 @@ std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::sp
                    const plan::Fleet& fleet);
 
 // Returns the index of the schedule in plan.schedules, where it is added if it is new and there is room. None: summers.
-std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan);
+std::optional<uint32_t> index_of(const std::optional<collective::Spec>& schedule, plan::Plan& plan);
 
 }  // namespace gleaner::strategy

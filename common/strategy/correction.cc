@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "common/plan/schedule_name.h"
-
 namespace gleaner::strategy {
 namespace {
 
@@ -59,8 +57,8 @@ void Correction::learn(std::span<const Candidate> candidates, std::span<const Te
   double mean = 0;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (parts[i] == 0) continue;
-    const std::string name = plan::name_of(candidates[i].parameters);
-    double factor = std::log(this->factor(candidates[i].parameters));
+    const std::string name = name_of(candidates[i]);
+    double factor = std::log(this->factor(candidates[i]));
     factor = std::clamp(factor + weight * std::log(seconds / expected) * parts[i] / squares, -most, most);
     mean += parts[i] * factor;
     if (parts[i] >= kLeastPart || factors_.contains(name)) factors_[name] = factor;
@@ -85,7 +83,7 @@ void Correction::check_network(std::span<const Candidate> candidates, std::span<
   if (std::abs(deviations_) < kNeededDeviations) return;
   std::map<std::string, double> kept;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    const auto found = factors_.find(plan::name_of(candidates[i].parameters));
+    const auto found = factors_.find(name_of(candidates[i]));
     if (parts[i] > 0 && found != factors_.end()) kept.insert(*found);
   }
   factors_ = std::move(kept);
@@ -94,19 +92,17 @@ void Correction::check_network(std::span<const Candidate> candidates, std::span<
   measurements_ = 1;
 }
 
-double Correction::factor(const plan::ScheduleParameters& strategy) const {
-  const auto found = factors_.find(plan::name_of(strategy));
+double Correction::factor(const Candidate& strategy) const {
+  const auto found = factors_.find(name_of(strategy));
   return std::exp(found == factors_.end() ? common_ : found->second);
 }
 
-bool Correction::is_measured(const plan::ScheduleParameters& strategy) const {
-  return factors_.contains(plan::name_of(strategy));
-}
+bool Correction::is_measured(const Candidate& strategy) const { return factors_.contains(name_of(strategy)); }
 
 std::vector<Candidate> Correction::corrected(std::span<const Candidate> candidates) const {
   std::vector<Candidate> times(candidates.begin(), candidates.end());
   for (Candidate& each : times) {
-    const double by = factor(each.parameters);
+    const double by = factor(each);
     each.model.multiply(by);
     each.narrow_model.multiply(by);
   }

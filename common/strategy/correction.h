@@ -50,9 +50,9 @@ class Correction {
   std::optional<Change> on_measured(std::span<const Candidate> candidates, std::span<const TensorGroup> groups,
                                     double seconds, absl::Duration now);
 
-  double factor(const plan::ScheduleParameters& strategy) const;
+  double factor(const Candidate& strategy) const;
   // Returns whether a measurement has set the factor of this strategy.
-  bool is_measured(const plan::ScheduleParameters& strategy) const;
+  bool is_measured(const Candidate& strategy) const;
   // Returns the candidates with their times multiplied by their factors.
   std::vector<Candidate> corrected(std::span<const Candidate> candidates) const;
 
@@ -60,7 +60,7 @@ class Correction {
   void learn(std::span<const Candidate> candidates, std::span<const TensorGroup> groups, double seconds);
   void check_network(std::span<const Candidate> candidates, std::span<const double> parts, double seconds);
 
-  std::map<std::string, double> factors_;  // logarithms, by name_of() the strategy, of those that were measured
+  std::map<std::string, double> factors_;  // logarithms, by name_of() the candidate, of those that were measured
   double common_ = 0;                      // logarithm of the factor of strategies that were not measured
   // Under the plan in force:
   uint32_t measurements_ = 0;

@@ -4,7 +4,6 @@
 
 #include "common/base/status_macros.h"
 #include "common/plan/placements.h"
-#include "common/plan/schedule_name.h"
 #include "common/strategy/candidates.h"
 #include "common/topology/builders.h"
 
@@ -60,10 +59,10 @@ absl::StatusOr<std::vector<Hiding>> hide(const plan::Fleet& fleet, double bytes,
   GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> strategies, candidates(star, fleet.n(), fleet.k()));
   for (const Candidate& candidate : strategies) {
     const double busiest = candidate.model.stream_seconds_per_byte;
-    const bool by_summers = candidate.parameters.algorithm == plan::kSummersStrategy;
+    const bool by_summers = candidate.is_by_summers();
     const double seconds = by_summers ? plan::bound_seconds(fleet, bytes) : busiest * bytes * 8 / slowest.worker;
-    all.push_back(account(plan::name_of(candidate.parameters), by_summers ? fleet.k() : 0, {busiest, busiest}, seconds,
-                          fleet, bytes, compute_seconds, prices));
+    all.push_back(account(name_of(candidate), by_summers ? fleet.k() : 0, {busiest, busiest}, seconds, fleet, bytes,
+                          compute_seconds, prices));
   }
   return all;
 }

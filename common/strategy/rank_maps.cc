@@ -1,17 +1,17 @@
 #include "common/strategy/rank_maps.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/collective/algorithms.h"
 #include "common/collective/cost.h"
-#include "common/collective/groups.h"
 #include "common/collective/summary.h"
 #include "common/plan/partitioner.h"
-#include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/ranks/annealing.h"
 #include "common/ranks/hdrm.h"
@@ -43,8 +43,7 @@ struct Workers {
 
 struct Timed {
   ranks::RankMap host_of;
-  double identity_seconds = 0;
-  double seconds = 0;
+  MapTimes times;
 };
 
 absl::StatusOr<Timed> search(const collective::Schedule& schedule, const Workers& workers) {
@@ -55,24 +54,21 @@ absl::StatusOr<Timed> search(const collective::Schedule& schedule, const Workers
   if (auto map = ranks::hdrm_start(schedule, workers.topology)) options.starts.push_back(*std::move(map));
   auto found = ranks::find_rank_map(schedule, workers.topology, workers.paths, workers.partition_bytes, options);
   if (!found.ok()) return absl::InvalidArgumentError(absl::StrCat(found.status().message(), "; keep the identity"));
-  return Timed{std::move(found->host_of), found->identity_seconds, found->seconds};
+  return Timed{std::move(found->host_of), {found->identity_seconds, found->seconds}};
 }
 
 absl::StatusOr<Timed> time(const collective::Schedule& schedule, const Workers& workers, const ranks::RankMap& map) {
-  Timed timed{map};
   GLN_ASSIGN_OR_RETURN(const auto mapped,
                        collective::cost(schedule, workers.topology, workers.paths, map, workers.partition_bytes));
   GLN_ASSIGN_OR_RETURN(const auto unmapped, collective::cost(schedule, workers.topology, workers.paths,
                                                              ranks::identity(schedule.ranks), workers.partition_bytes));
-  timed.seconds = mapped.seconds;
-  timed.identity_seconds = unmapped.seconds;
-  return timed;
+  return Timed{map, {unmapped.seconds, mapped.seconds}};
 }
 
 // Gives more chunks of two-level to ranks with faster links, if links differ.
 void weigh_masters(const collective::Schedule& schedule, const std::vector<double>& bits_per_second,
-                   const ranks::RankMap& host_of, plan::ScheduleParameters& parameters) {
-  if (parameters.algorithm != "two-level") return;
+                   const ranks::RankMap& host_of, collective::Spec& spec) {
+  if (spec.algorithm != "two-level") return;
   const collective::Stage& groups = schedule.stages[0];
   const uint32_t chunks = kChunksOfEachWorker * schedule.ranks;
   std::vector<double> by_rank;
@@ -80,8 +76,7 @@ void weigh_masters(const collective::Schedule& schedule, const std::vector<doubl
   collective::MasterCounts counts = quicktune(groups, chunks, by_rank);
   const double evenly = longest_time(even_masters(groups, chunks), groups, by_rank);
   if (longest_time(counts, groups, by_rank) >= evenly * (1 - kLeastGainOfMasters)) return;
-  parameters.global_chunks = std::move(counts.global);
-  parameters.local_chunks = std::move(counts.local);
+  spec.masters = std::move(counts);
 }
 
 std::vector<uint32_t> inverse(const ranks::RankMap& host_of) {
@@ -109,61 +104,56 @@ absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summ
   return ranks::check_map(network.given, workers, workers);
 }
 
-absl::StatusOr<std::vector<plan::ScheduleParameters>> map_ranks(const JobNetwork& network, uint32_t workers,
-                                                                std::span<const plan::ScheduleParameters> schedules) {
-  std::vector<plan::ScheduleParameters> mapped;
+absl::StatusOr<std::vector<MappedSpec>> map_ranks(const JobNetwork& network, uint32_t workers,
+                                                  std::span<const collective::Spec> schedules) {
+  std::vector<MappedSpec> mapped;
   if (network.source == RankMapSource::kIdentity || workers == 1) return mapped;
   GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology::subset(network.topology, ranks::identity(workers)));
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, 0));
   const topology::Paths paths(topology);
   const uint64_t by_default = plan::default_partition_bytes(fleet, kLargeTensorBytes);
   Workers all{topology, paths, by_default, map_by_rack(topology)};
-  for (plan::ScheduleParameters parameters : schedules) {
-    GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule,
-                         collective::make_schedule(request_of(parameters, workers)));
+  for (collective::Spec spec : schedules) {
+    GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(spec, workers));
     if (schedule.postcondition == collective::Postcondition::kAllGather) continue;
     all.partition_bytes = plan::sliced_partition_bytes(by_default, collective::slices_per_vector(schedule));
     GLN_ASSIGN_OR_RETURN(Timed timed, network.source == RankMapSource::kSearch ? search(schedule, all)
                                                                                : time(schedule, all, network.given));
-    const bool gains = timed.seconds < timed.identity_seconds * (1 - kLeastGain);
+    MapTimes& times = timed.times;
+    const bool gains = times.seconds < times.identity_seconds * (1 - kLeastGain);
     if (network.source == RankMapSource::kSearch && !gains) {
       timed.host_of = ranks::identity(workers);
-      timed.seconds = timed.identity_seconds;
+      times.seconds = times.identity_seconds;
     }
-    weigh_masters(schedule, fleet.worker_bits_per_second, timed.host_of, parameters);
+    weigh_masters(schedule, fleet.worker_bits_per_second, timed.host_of, spec);
     const bool is_identity = timed.host_of == ranks::identity(workers);
-    if (is_identity && parameters.global_chunks.empty()) continue;
-    if (!is_identity) parameters.ranks = inverse(timed.host_of);
-    parameters.identity_seconds = timed.identity_seconds;
-    parameters.mapped_seconds = timed.seconds;
-    mapped.push_back(std::move(parameters));
+    if (is_identity && spec.masters.empty()) continue;
+    if (!is_identity) spec.rank_of = inverse(timed.host_of);
+    mapped.push_back({std::move(spec), times});
   }
   return mapped;
 }
 
-collective::ScheduleRequest request_of(const plan::ScheduleParameters& parameters, uint32_t workers) {
-  return {.algorithm = parameters.algorithm,
-          .ranks = workers,
-          .stages = parameters.stages,
-          .radix = parameters.radix,
-          .groups = collective::groups_of_sizes(parameters.group_sizes, workers),
-          .global_chunks = parameters.global_chunks,
-          .local_chunks = parameters.local_chunks};
-}
-
-absl::StatusOr<std::vector<plan::ScheduleParameters>> schedules_for(const JobNetwork& network, uint32_t workers) {
-  std::vector<plan::ScheduleParameters> schedules;
+absl::StatusOr<std::vector<collective::Spec>> schedules_for(const JobNetwork& network, uint32_t workers) {
+  std::vector<collective::Spec> schedules;
   GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> all, candidates(network.topology, workers, 0));
   for (const Candidate& candidate : all) {
-    if (candidate.parameters.algorithm != plan::kSummersStrategy) schedules.push_back(candidate.parameters);
+    if (candidate.schedule.has_value()) schedules.push_back(*candidate.schedule);
   }
   return schedules;
 }
 
-std::string effect_of_ranks(const plan::ScheduleParameters& schedule) {
-  if (schedule.identity_seconds == 0) return "";
-  return absl::StrCat(format_seconds(schedule.identity_seconds), " -> ", format_seconds(schedule.mapped_seconds),
-                      " for a partition", schedule.local_chunks.empty() ? "" : ", masters by links");
+std::vector<MappedSpec> mapped_among(std::span<const MappedSpec> mapped, std::span<const collective::Spec> schedules) {
+  std::vector<MappedSpec> found;
+  std::ranges::copy_if(mapped, std::back_inserter(found), [&](const MappedSpec& each) {
+    return std::ranges::find(schedules, each.spec) != schedules.end();
+  });
+  return found;
+}
+
+std::string describe(const collective::Spec& schedule, const MapTimes& times) {
+  return absl::StrCat(format_seconds(times.identity_seconds), " -> ", format_seconds(times.seconds), " for a partition",
+                      schedule.masters.local.empty() ? "" : ", masters by links");
 }
 
 }  // namespace gleaner::strategy

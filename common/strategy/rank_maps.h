@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/collective/algorithms.h"
-#include "common/plan/plan.h"
+#include "common/collective/spec.h"
 #include "common/ranks/rank_map.h"
 #include "common/topology/topology.h"
 
@@ -23,15 +22,28 @@ enum class RankMapSource {
   kGiven,     // JobNetwork::given
 };
 
+// The modelled times of a partition of a large tensor.
+struct MapTimes {
+  double identity_seconds = 0;  // if worker i had rank i
+  double seconds = 0;           // with the rank map
+  friend bool operator==(const MapTimes&, const MapTimes&) = default;
+};
+
+// A schedule with the ranks and the masters that suit a network.
+struct MappedSpec {
+  collective::Spec spec;
+  MapTimes times;
+};
+
 // The network of a job, as its user describes it. Hosts 0 to n - 1 are the workers, the hosts after them the CPU
 // summers. Further hosts take no part.
 struct JobNetwork {
   topology::Topology topology;
   RankMapSource source = RankMapSource::kSearch;
   ranks::RankMap given;  // the worker of each rank
-  // The schedules whose map differs from the identity, or whose ranks master different numbers of chunks, with both:
-  // the result of map_ranks().
-  std::vector<plan::ScheduleParameters> mapped;
+  // The schedules whose map differs from the identity, or whose ranks master different numbers of chunks: the result of
+  // map_ranks().
+  std::vector<MappedSpec> mapped;
   bool of_probes = false;  // the topology is the tree that probes suggest (probed_racks.h)
 };
 
@@ -39,21 +51,20 @@ struct JobNetwork {
 absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summers);
 
 // Returns those of the schedules whose ranks should not be the workers' numbers, or whose ranks should master different
-// numbers of chunks, each with its modelled times for a partition of a large tensor. With kIdentity there is none. An
-// all-gather keeps the workers' numbers, since ranks then add contributions in the order in which owners do.
-// InvalidArgument: a schedule can't be made, or there are more workers than the search takes.
-absl::StatusOr<std::vector<plan::ScheduleParameters>> map_ranks(const JobNetwork& network, uint32_t workers,
-                                                                std::span<const plan::ScheduleParameters> schedules);
-
-// Returns the request for the schedule that parameters describe.
-collective::ScheduleRequest request_of(const plan::ScheduleParameters& parameters, uint32_t workers);
+// numbers of chunks. With kIdentity there is none. An all-gather keeps the workers' numbers, since ranks then add
+// contributions in the order in which owners do. InvalidArgument: a schedule can't be made, or there are more workers
+// than the search takes.
+absl::StatusOr<std::vector<MappedSpec>> map_ranks(const JobNetwork& network, uint32_t workers,
+                                                  std::span<const collective::Spec> schedules);
 
 // Returns the schedules that a job with this network may choose from, which are those of candidates().
-absl::StatusOr<std::vector<plan::ScheduleParameters>> schedules_for(const JobNetwork& network, uint32_t workers);
+absl::StatusOr<std::vector<collective::Spec>> schedules_for(const JobNetwork& network, uint32_t workers);
 
-// Returns what ranks win, for people: "3.10 ms -> 1.20 ms for a partition". Masters win only where
-// partitions follow each other, so they are named without a time. Empty: map_ranks() has not
-// changed the schedule.
-std::string effect_of_ranks(const plan::ScheduleParameters& schedule);
+// Returns those of the mapped schedules that are among `schedules`.
+std::vector<MappedSpec> mapped_among(std::span<const MappedSpec> mapped, std::span<const collective::Spec> schedules);
+
+// Returns what a map of ranks wins, for people: "3.10 ms -> 1.20 ms for a partition". Masters win only where partitions
+// follow each other, so they are named without a time.
+std::string describe(const collective::Spec& schedule, const MapTimes& times);
 
 }  // namespace gleaner::strategy

@@ -5,7 +5,6 @@
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/summary.h"
-#include "common/strategy/rank_maps.h"
 
 namespace gleaner::strategy {
 
@@ -23,12 +22,12 @@ absl::StatusOr<std::vector<plan::ScheduleCut>> ScheduleCuts::of(const plan::Plan
   std::vector<plan::ScheduleCut> cuts;
   known_.resize(plan.schedules.size());
   for (size_t i = 0; i < plan.schedules.size(); ++i) {
-    auto& [parameters, cut] = known_[i];
-    if (parameters != plan.schedules[i]) {
+    auto& [spec, cut] = known_[i];
+    if (spec != plan.schedules[i]) {
       GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule,
-                           collective::make_schedule(request_of(plan.schedules[i], plan.workers)));
+                           collective::make_schedule(plan.schedules[i], plan.workers));
       cut = cut_of(schedule);
-      parameters = plan.schedules[i];
+      spec = plan.schedules[i];
     }
     cuts.push_back(cut);
   }

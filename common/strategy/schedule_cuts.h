@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/collective/schedule.h"
+#include "common/collective/spec.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/plan.h"
 
@@ -20,7 +21,7 @@ class ScheduleCuts {
   absl::StatusOr<std::vector<plan::ScheduleCut>> of(const plan::Plan& plan);
 
  private:
-  std::vector<std::pair<plan::ScheduleParameters, plan::ScheduleCut>> known_;  // by schedule of the last plan
+  std::vector<std::pair<collective::Spec, plan::ScheduleCut>> known_;  // by schedule of the last plan
 };
 
 }  // namespace gleaner::strategy

@@ -34,7 +34,8 @@ coordinator::Options AttemptSession::options() const {
   const bool resumes = job_.status.epoch > 0;
   if (options.summers > 0 && !resumes) options.summer_bits_per_second = known_bits_per_second(observation_, summers);
   options.partition_bytes = job_.communication.partition_bytes;
-  options.reduction.schedule = schedule_of(job_);
+  // A job whose strategy is an error fails before it has a session (check_strategy()).
+  if (auto strategy = strategy_of(job_); strategy.ok()) options.reduction.strategy = *std::move(strategy);
   options.reduction.bits = bits_of(job_);
   options.start_timeout = job_.run_policy.start_deadline;
   options.return_timeout = kReturnPatience;

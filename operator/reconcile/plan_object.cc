@@ -93,9 +93,9 @@ void take_strategies(const coordinator::JobState& session, api::ReductionPlanSpe
     spec.strategies.push_back({share.strategy, share.tensors, share.bytes});
   }
   size_t ranks = 0;
-  for (const plan::ScheduleParameters& schedule : session.schedules) {
-    spec.schedules.push_back({schedule.algorithm, schedule.stages, schedule.radix, schedule.ranks});
-    ranks += schedule.ranks.size();
+  for (const collective::Spec& schedule : session.schedules) {
+    spec.schedules.push_back({schedule.algorithm, schedule.factors, schedule.radix, schedule.rank_of});
+    ranks += schedule.rank_of.size();
   }
   if (ranks <= kMostRanks) return;
   for (api::PlanSchedule& schedule : spec.schedules) schedule.ranks.clear();

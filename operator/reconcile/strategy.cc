@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/plan/schedule_name.h"
-#include "common/strategy/choice.h"
 #include "operator/autoscale/autoscale.h"
 
 namespace gleaner::reconcile {
@@ -41,9 +41,9 @@ const char* coordinator_name(api::Strategy wanted) {
 
 }  // namespace
 
-std::optional<plan::ScheduleParameters> schedule_of(const api::TrainingJob& job) {
+absl::StatusOr<strategy::Strategy> strategy_of(const api::TrainingJob& job) {
   const api::Communication& wanted = job.communication;
-  return coordinator::schedule_of(coordinator_name(wanted.strategy), wanted.stages, wanted.radix);
+  return strategy::make_strategy(coordinator_name(wanted.strategy), wanted.stages, wanted.radix);
 }
 
 std::optional<plan::Bits> bits_of(const api::TrainingJob& job) {
@@ -54,7 +54,7 @@ std::optional<plan::Bits> bits_of(const api::TrainingJob& job) {
 absl::Status check_strategy(const api::TrainingJob& job) {
   coordinator::Options options;
   options.workers = job.workers.replicas;
-  options.reduction.schedule = schedule_of(job);
+  GLN_ASSIGN_OR_RETURN(options.reduction.strategy, strategy_of(job));
   options.reduction.bits = bits_of(job);
   return coordinator::validate(options);
 }

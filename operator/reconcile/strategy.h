@@ -5,15 +5,17 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/api/training_job.h"
+#include "common/strategy/strategy.h"
 #include "coordinator/options.h"
 #include "coordinator/service.h"
 #include "operator/reconcile/status_update.h"
 
 namespace gleaner::reconcile {
 
-// Returns coordinator::Options::Reduction::schedule of the job.
-std::optional<plan::ScheduleParameters> schedule_of(const api::TrainingJob& job);
+// Returns coordinator::Options::Reduction::strategy of the job. InvalidArgument: the strategy has no such parameters.
+absl::StatusOr<strategy::Strategy> strategy_of(const api::TrainingJob& job);
 
 // Returns coordinator::Options::Reduction::bits of the job.
 std::optional<plan::Bits> bits_of(const api::TrainingJob& job);

@@ -12,11 +12,7 @@
 namespace gleaner::sim {
 namespace {
 
-using Schedule = std::optional<plan::ScheduleParameters>;
-
-std::string name_of(const Schedule& schedule) {
-  return schedule.has_value() ? plan::name_of(*schedule) : plan::kSummersStrategy;
-}
+using Schedule = std::optional<collective::Spec>;
 
 }  // namespace
 
@@ -47,8 +43,8 @@ absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan&
   if (!is_new) {
     if (sum.schedule == schedule) return &sum.bytes;
     return absl::FailedPreconditionError(absl::StrCat("tensor ", tensor, " step ", step, " is summed by ",
-                                                      name_of(schedule), ", and by another worker by ",
-                                                      name_of(sum.schedule)));
+                                                      plan::name_of(schedule), ", and by another worker by ",
+                                                      plan::name_of(sum.schedule)));
   }
   const coordinator::Options& job = scenario_->job;
   const plan::Tensor& what = scenario_->tensors[tensor];
@@ -59,7 +55,7 @@ absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan&
   const bool is_average = scenario_->op_of(tensor, step) == ReduceOp::kAverage;
   const uint32_t divisor = is_average ? job.workers * job.local_ranks : 1;
   // In a job of class RankOrder the strategy of a tensor must not matter.
-  const bool in_rank_order = !schedule.has_value() || plan::bits_of(*schedule) == plan::Bits::kRankOrder ||
+  const bool in_rank_order = plan::bits_of(schedule) == plan::Bits::kRankOrder ||
                              coordinator::bits_of(job.reduction) == plan::Bits::kRankOrder;
   sum.bytes = in_rank_order ? reduce(what.type, contributions, divisor)
                             : sum_by_schedule(plan, planned, *schedule, contributions, divisor);
@@ -69,19 +65,18 @@ absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan&
 
 // Executes the schedule for each partition. All ranks have the same result.
 std::vector<std::byte> ExpectedSums::sum_by_schedule(const plan::Plan& plan, uint32_t planned,
-                                                     const plan::ScheduleParameters& parameters,
+                                                     const collective::Spec& spec,
                                                      const std::vector<std::vector<std::byte>>& contributions,
                                                      uint32_t divisor) const {
   const plan::Tensor& tensor = plan.tensors[planned];
-  const auto schedule =
-      collective::make_schedule({parameters.algorithm, plan.workers, parameters.stages, parameters.radix});
+  const auto schedule = collective::make_schedule(spec, plan.workers);
   if (!schedule.ok()) return {};
   std::vector<std::byte> sum;
   for (const plan::Partition& partition : plan.partitions_of(planned)) {
     std::vector<std::vector<std::byte>> inputs(plan.workers);
     for (uint32_t worker = 0; worker < plan.workers; ++worker) {
       const auto begin = contributions[worker].begin() + static_cast<ptrdiff_t>(partition.offset);
-      inputs[parameters.ranks.empty() ? worker : parameters.ranks[worker]] = {begin, begin + partition.bytes};
+      inputs[spec.rank_of.empty() ? worker : spec.rank_of[worker]] = {begin, begin + partition.bytes};
     }
     const auto results = collective::execute(*schedule, {tensor.type, tensor.type, divisor}, std::move(inputs));
     if (!results.ok()) return {};

@@ -34,7 +34,7 @@ class ExpectedSums {
                                                    uint64_t step);
 
  private:
-  using Schedule = std::optional<plan::ScheduleParameters>;
+  using Schedule = std::optional<collective::Spec>;
   struct Change {
     uint64_t from = 0;
     Schedule schedule;
@@ -45,8 +45,7 @@ class ExpectedSums {
   };
 
   const Schedule& schedule_of(uint32_t planned, uint64_t step) const;
-  std::vector<std::byte> sum_by_schedule(const plan::Plan& plan, uint32_t planned,
-                                         const plan::ScheduleParameters& parameters,
+  std::vector<std::byte> sum_by_schedule(const plan::Plan& plan, uint32_t planned, const collective::Spec& spec,
                                          const std::vector<std::vector<std::byte>>& contributions,
                                          uint32_t divisor) const;
 

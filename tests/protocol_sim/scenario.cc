@@ -206,12 +206,9 @@ void draw_broken_connections(Scenario& scenario, Dice& dice) {
 // Draws the strategy. Tensors are small, so only with slow links do their sizes matter for the choice of auto.
 void draw_strategy(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
-  job.reduction.schedule = draw_strategy(job.workers, dice);
-  if (!job.reduction.schedule.has_value()) return;
-  if (job.reduction.schedule->algorithm != strategy::kAuto) {
-    if (dice.chance(0.4)) draw_broken_connections(scenario, dice);
-    return;
-  }
+  job.reduction.strategy = draw_strategy(job.workers, dice);
+  if (schedule_of(job.reduction.strategy) != nullptr && dice.chance(0.4)) draw_broken_connections(scenario, dice);
+  if (!is_auto(job.reduction.strategy)) return;
   const double factor = dice.pick({1e-2, 1e-3, 1e-4});
   for (double& bandwidth : job.worker_bits_per_second) bandwidth *= factor;
   for (double& bandwidth : job.summer_bits_per_second) bandwidth *= factor;
@@ -222,7 +219,7 @@ void draw_strategy(Scenario& scenario, Dice& dice) {
 // change.
 void draw_bits(Scenario& scenario, Dice& dice) {
   coordinator::Options::Reduction& reduction = scenario.job.reduction;
-  if (!reduction.schedule.has_value() || reduction.schedule->algorithm != strategy::kAuto) return;
+  if (!is_auto(reduction.strategy)) return;
   reduction.bits = dice.chance(0.25) ? plan::Bits::kRankOrder : plan::Bits::kSchedule;
 }
 
@@ -246,9 +243,8 @@ bool Scenario::has(Fault fault) const {
 
 std::string Scenario::to_string() const {
   return absl::StrCat(
-      "seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ",
-      job.reduction.schedule.has_value() ? plan::name_of(*job.reduction.schedule) : plan::kSummersStrategy, ", bits ",
-      plan::name_of(coordinator::bits_of(job.reduction)), ", ", tensors.size(),
+      "seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ", name_of(job.reduction.strategy),
+      ", bits ", plan::name_of(coordinator::bits_of(job.reduction)), ", ", tensors.size(),
       meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ", job.partition_bytes, " bytes, ",
       steps, " steps, ", barrier ? "barrier" : "free", ", window ", window_bytes, ", cap ", memory_cap_bytes, ", ",
       faults.size(), " faults, duplicates ", weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered",

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/collective/algorithms.h"
-#include "common/strategy/choice.h"
 
 namespace gleaner::sim {
 namespace {
@@ -26,40 +25,36 @@ std::vector<uint32_t> draw_groups(uint32_t number, Dice& dice) {
   return {groups, number / groups};
 }
 
-std::vector<uint32_t> draw_stages(uint32_t number, Dice& dice) {
+std::vector<uint32_t> draw_factors(uint32_t number, Dice& dice) {
   std::vector<uint32_t> stages;
   for (; number > 1; number /= stages.back()) stages.push_back(draw_factor(number, 2, dice));
   return stages;
 }
 
-bool serves(const plan::ScheduleParameters& schedule, uint32_t workers) {
-  return collective::make_schedule({schedule.algorithm, workers, schedule.stages, schedule.radix}).ok();
-}
-
 }  // namespace
 
-plan::ScheduleParameters draw_schedule(uint32_t workers, Dice& dice) {
+collective::Spec draw_schedule(uint32_t workers, Dice& dice) {
   const std::span<const absl::string_view> all = collective::algorithms();
-  plan::ScheduleParameters drawn;
+  collective::Spec drawn;
   do {
     drawn = {.algorithm = std::string(all[dice.below(all.size())])};
     const bool has_defaults = dice.chance(0.5);
     if (drawn.algorithm == "racks" || (drawn.algorithm == "two-level" && !has_defaults)) {
-      drawn.stages = draw_groups(workers, dice);
+      drawn.factors = draw_groups(workers, dice);
     }
-    if (drawn.algorithm == "blueconnect" && !has_defaults) drawn.stages = draw_stages(workers, dice);
+    if (drawn.algorithm == "blueconnect" && !has_defaults) drawn.factors = draw_factors(workers, dice);
     if (drawn.algorithm == "bcube" && workers > 1 && !has_defaults) drawn.radix = workers;
-  } while (!serves(drawn, workers));
+  } while (!collective::make_schedule(drawn, workers).ok());
   if (dice.chance(0.5)) return drawn;
-  drawn.ranks.resize(workers);
-  std::iota(drawn.ranks.begin(), drawn.ranks.end(), 0);
-  dice.shuffle(drawn.ranks);
+  drawn.rank_of.resize(workers);
+  std::iota(drawn.rank_of.begin(), drawn.rank_of.end(), 0);
+  dice.shuffle(drawn.rank_of);
   return drawn;
 }
 
-std::optional<plan::ScheduleParameters> draw_strategy(uint32_t workers, Dice& dice) {
-  if (dice.chance(0.55)) return std::nullopt;
-  if (dice.chance(0.45)) return plan::ScheduleParameters{.algorithm = strategy::kAuto};
+strategy::Strategy draw_strategy(uint32_t workers, Dice& dice) {
+  if (dice.chance(0.55)) return strategy::Summers();
+  if (dice.chance(0.45)) return strategy::Auto();
   return draw_schedule(workers, dice);
 }
 

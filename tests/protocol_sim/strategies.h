@@ -2,18 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
-#include "common/plan/plan.h"
+#include "common/collective/spec.h"
+#include "common/strategy/strategy.h"
 #include "tests/protocol_sim/dice.h"
 
 namespace gleaner::sim {
 
 // Returns one of the algorithms that serve `workers` workers, with drawn parameters and a drawn rank map.
-plan::ScheduleParameters draw_schedule(uint32_t workers, Dice& dice);
+collective::Spec draw_schedule(uint32_t workers, Dice& dice);
 
-// Returns a value of coordinator::Options::schedule: none (summers) for most scenarios, else strategy::kAuto, which
-// gives the tensors of one job different strategies, or the parameters of a schedule.
-std::optional<plan::ScheduleParameters> draw_strategy(uint32_t workers, Dice& dice);
+// Returns summers for most scenarios, else Auto, which gives the tensors of one job different strategies, or a
+// schedule.
+strategy::Strategy draw_strategy(uint32_t workers, Dice& dice);
 
 }  // namespace gleaner::sim

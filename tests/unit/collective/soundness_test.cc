@@ -64,10 +64,10 @@ void expect_sums(const Schedule& schedule, std::mt19937& random, const std::stri
 }
 
 Schedule made(absl::string_view algorithm, uint32_t ranks) {
-  ScheduleRequest request{.algorithm = std::string(algorithm), .ranks = ranks};
-  if (algorithm == "racks") request.stages = ranks % 2 == 0 ? std::vector{2u, ranks / 2} : std::vector{1u, ranks};
-  if (algorithm == "double-tree") request.blocks = 2;
-  return *make_schedule(request);
+  Spec spec{.algorithm = std::string(algorithm)};
+  if (algorithm == "racks") spec.factors = ranks % 2 == 0 ? std::vector{2u, ranks / 2} : std::vector{1u, ranks};
+  if (algorithm == "double-tree") spec.blocks = 2;
+  return *make_schedule(spec, ranks);
 }
 
 // Changes one thing. The steps stay as they are.

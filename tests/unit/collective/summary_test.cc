@@ -41,7 +41,7 @@ TEST(Summary, UnequalRanks) {
 
 TEST(SlicesPerVector, IsOneOverTheMeanSlice) {
   const auto slices = [](const std::string& algorithm, uint32_t ranks, std::vector<uint32_t> stages = {}) {
-    return slices_per_vector(*make_schedule({.algorithm = algorithm, .ranks = ranks, .stages = std::move(stages)}));
+    return slices_per_vector(*make_schedule({.algorithm = algorithm, .factors = std::move(stages)}, ranks));
   };
   EXPECT_DOUBLE_EQ(slices("ring", 8), 8);
   EXPECT_DOUBLE_EQ(slices("halving-doubling", 8), 3 / (1. / 2 + 1. / 4 + 1. / 8));

@@ -116,8 +116,8 @@ TEST(ExecutorPieces, OppositeOrdersEnd) {
 // tensor 1. Each fills its limit with the tensor in which it waits, so no slice leaves before a kAwait arrives.
 TEST(ExecutorPieces, WaitingWorkersAskTheirPeers) {
   WorkerGroup group({.workers = 2,
-                     .schedules = {{.algorithm = "racks", .stages = {1, 2}},
-                                   {.algorithm = "racks", .stages = {1, 2}, .ranks = {1, 0}}},
+                     .schedules = {{.algorithm = "racks", .factors = {1, 2}},
+                                   {.algorithm = "racks", .factors = {1, 2}, .rank_of = {1, 0}}},
                      .tensors = {{.elements = 4}, {.elements = 4, .schedule = 1}}},
                     16);
   for (uint32_t worker = 0; worker < 2; ++worker) {
@@ -142,7 +142,7 @@ TEST(ExecutorPieces, WaitingWorkersAskTheirPeers) {
 }
 
 TEST(ExecutorPieces, KeepsTheQuestionUntilItsOwnStart) {
-  WorkerGroup group({.workers = 2, .schedules = {{.algorithm = "racks", .stages = {1, 2}}}}, 16);
+  WorkerGroup group({.workers = 2, .schedules = {{.algorithm = "racks", .factors = {1, 2}}}}, 16);
   group.fill(0, 0, 1);
   group.fill(1, 0, 2);
   ASSERT_TRUE(group.start(0).ok());

@@ -54,7 +54,7 @@ TEST(ExecutorPlans, WithdrawnPlanLeavesNoSchedule) {
 
 TEST(ExecutorPlans, RankMap) {
   collective::Schedules schedules;
-  const ScheduledPlan spec{.workers = 3, .schedules = {{.algorithm = "ring", .ranks = {2, 0, 1}}}};
+  const ScheduledPlan spec{.workers = 3, .schedules = {{.algorithm = "ring", .rank_of = {2, 0, 1}}}};
   ASSERT_TRUE(schedules.apply(*build_plan(spec), 0).ok());
   // Worker 0 has rank 2, which sends to rank 0, worker 1, and receives from rank 1, worker 2.
   EXPECT_EQ(schedules[0].operations()[0].peer, 1u);

@@ -26,9 +26,9 @@ class Generator {
     const std::span<const absl::string_view> algorithms = collective::algorithms();
     plan.workers = kWorkers[seed_ / algorithms.size() % kWorkers.size()];
     plan.local_ranks = dice(3) == 0 ? 2 + dice(3) : 1;
-    plan.schedules = {parameters(algorithms[seed_ % algorithms.size()], plan.workers)};
+    plan.schedules = {schedule(algorithms[seed_ % algorithms.size()], plan.workers)};
     plan.schedules.push_back(plan.schedules[0]);
-    plan.schedules.push_back(parameters("ring", plan.workers));
+    plan.schedules.push_back(schedule("ring", plan.workers));
     plan.tensors.clear();
     for (uint32_t i = 0, tensors = 1 + dice(5); i < tensors; ++i) plan.tensors.push_back(tensor(plan.workers));
     job.steps = 1 + dice(4);
@@ -53,38 +53,38 @@ class Generator {
     return stages;
   }
 
-  plan::ScheduleParameters parameters(absl::string_view algorithm, uint32_t workers) {
-    plan::ScheduleParameters parameters{.algorithm = std::string(algorithm)};
+  collective::Spec schedule(absl::string_view algorithm, uint32_t workers) {
+    collective::Spec spec{.algorithm = std::string(algorithm)};
     const bool grouped = algorithm == "racks" || algorithm == "two-level";
     if (grouped && dice(2) == 0) {
-      parameters.stages = factors(workers, 2);
+      spec.factors = factors(workers, 2);
     } else if (grouped) {
-      add_groups(workers, parameters);
+      add_groups(workers, spec);
     }
-    if (algorithm == "blueconnect" && dice(2) == 0) parameters.stages = factors(workers, 0);
-    if (algorithm == "bcube" && workers > 1 && dice(2) == 0) parameters.radix = workers;
+    if (algorithm == "blueconnect" && dice(2) == 0) spec.factors = factors(workers, 0);
+    if (algorithm == "bcube" && workers > 1 && dice(2) == 0) spec.radix = workers;
     if (dice(4) > 0) {
-      parameters.ranks.resize(workers);
-      std::iota(parameters.ranks.begin(), parameters.ranks.end(), 0);
-      std::shuffle(parameters.ranks.begin(), parameters.ranks.end(), random_);
+      spec.rank_of.resize(workers);
+      std::iota(spec.rank_of.begin(), spec.rank_of.end(), 0);
+      std::shuffle(spec.rank_of.begin(), spec.rank_of.end(), random_);
     }
-    return parameters;
+    return spec;
   }
 
   // Adds groups of random sizes and, for two-level, random numbers of chunks that each rank masters.
-  void add_groups(uint32_t workers, plan::ScheduleParameters& parameters) {
-    for (uint32_t left = workers; left > 0; left -= parameters.group_sizes.back()) {
-      parameters.group_sizes.push_back(1 + dice(left));
+  void add_groups(uint32_t workers, collective::Spec& spec) {
+    for (uint32_t left = workers; left > 0; left -= spec.group_sizes.back()) {
+      spec.group_sizes.push_back(1 + dice(left));
     }
-    if (parameters.algorithm != "two-level" || dice(2) == 0) return;
+    if (spec.algorithm != "two-level" || dice(2) == 0) return;
     const uint32_t chunks = 1 + dice(3 * workers);
-    parameters.global_chunks.resize(workers);
-    for (uint32_t chunk = 0; chunk < chunks; ++chunk) ++parameters.global_chunks[dice(workers)];
-    parameters.local_chunks = parameters.global_chunks;
-    for (uint32_t first = 0; const uint32_t size : parameters.group_sizes) {
+    spec.masters.global.resize(workers);
+    for (uint32_t chunk = 0; chunk < chunks; ++chunk) ++spec.masters.global[dice(workers)];
+    spec.masters.local = spec.masters.global;
+    for (uint32_t first = 0; const uint32_t size : spec.group_sizes) {
       uint32_t own = 0;
-      for (uint32_t rank = first; rank < first + size; ++rank) own += parameters.global_chunks[rank];
-      for (uint32_t chunk = own; chunk < chunks; ++chunk) ++parameters.local_chunks[first + dice(size)];
+      for (uint32_t rank = first; rank < first + size; ++rank) own += spec.masters.global[rank];
+      for (uint32_t chunk = own; chunk < chunks; ++chunk) ++spec.masters.local[first + dice(size)];
       first += size;
     }
   }

@@ -26,7 +26,7 @@ struct ScheduledPlan {
   uint32_t workers = 2;
   uint32_t local_ranks = 1;
   uint32_t epoch = 1;
-  std::vector<plan::ScheduleParameters> schedules = {{.algorithm = "ring"}};
+  std::vector<collective::Spec> schedules = {{.algorithm = "ring"}};
   std::vector<ScheduledTensor> tensors = {{}};
 };
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "common/base/mix.h"
 #include "common/collective/algorithms.h"
-#include "common/collective/groups.h"
 #include "common/collective/oracle.h"
 #include "common/kernels/float_formats.h"
 #include "common/plan/schedule_name.h"
@@ -263,24 +262,16 @@ std::vector<std::byte> SimulatedJob::contribution(uint32_t worker, const Push& p
 }
 
 uint32_t SimulatedJob::rank_of(const Push& push, uint32_t worker) const {
-  const plan::ScheduleParameters& schedule = plan_->schedules[*plan_->tensors[push.tensor].schedule];
+  const collective::Spec& schedule = plan_->schedules[*plan_->tensors[push.tensor].schedule];
   // After an all-gather, sums are in the order of workers.
-  return schedule.ranks.empty() || schedule.algorithm == plan::kGatherAlgorithm ? worker : schedule.ranks[worker];
+  return schedule.rank_of.empty() || schedule.algorithm == plan::kGatherAlgorithm ? worker : schedule.rank_of[worker];
 }
 
 const std::vector<std::vector<std::byte>>& SimulatedJob::expected(const Push& push) {
   const auto [at, is_new] = expected_.try_emplace(push, workers_.size());
   if (!is_new) return at->second;
   const plan::Tensor& tensor = plan_->tensors[push.tensor];
-  const plan::ScheduleParameters& parameters = plan_->schedules[*tensor.schedule];
-  const auto schedule =
-      collective::make_schedule({.algorithm = parameters.algorithm,
-                                 .ranks = plan_->workers,
-                                 .stages = parameters.stages,
-                                 .radix = parameters.radix,
-                                 .groups = collective::groups_of_sizes(parameters.group_sizes, plan_->workers),
-                                 .global_chunks = parameters.global_chunks,
-                                 .local_chunks = parameters.local_chunks});
+  const auto schedule = collective::make_schedule(plan_->schedules[*tensor.schedule], plan_->workers);
   const uint32_t divisor = ops_[push] == ReduceOp::kAverage ? plan_->workers * plan_->local_ranks : 1;
   std::vector<std::vector<std::byte>> all(workers_.size());
   for (uint32_t i = 0; i < workers_.size(); ++i) all[rank_of(push, i)] = contribution(i, push);

@@ -18,7 +18,7 @@ using testing::SizeIs;
 
 Options auto_options(plan::Bits bits = plan::Bits::kSchedule) {
   Options result = options(8, 0);
-  result.reduction.schedule = plan::ScheduleParameters{strategy::kAuto};
+  result.reduction.strategy = strategy::Auto();
   result.reduction.bits = bits;
   result.bits_per_second = 10e9;
   result.return_timeout = absl::Seconds(5);
@@ -134,7 +134,8 @@ TEST_F(AutoInRankOrderTest, NoMeasurementChangesABit) {
   ASSERT_THAT(summary.candidates, SizeIs(1));
   std::vector<std::string> candidates;
   for (const CandidateTimes::Candidate& each : summary.candidates[0].candidates) {
-    EXPECT_EQ(each.bits, plan::bits_of({each.strategy}));
+    EXPECT_EQ(each.bits, each.strategy == plan::kSummersStrategy ? plan::Bits::kRankOrder
+                                                                 : plan::bits_of(collective::Spec{each.strategy}));
     if (each.bits == plan::Bits::kSchedule) candidates.push_back(each.strategy);
   }
   EXPECT_THAT(candidates, Contains("ring")) << "the summary tells about the other class";
@@ -219,7 +220,7 @@ TEST_F(AutoStrategiesTest, NewTensorsAreChosenByCorrectedModels) {
 
 TEST_F(AutoStrategiesTest, AnotherStrategyIsNeverCorrected) {
   Options fixed = auto_options();
-  fixed.reduction.schedule = plan::ScheduleParameters{"ring"};
+  fixed.reduction.strategy = collective::Spec{"ring"};
   Planner planner(&fixed, &fleet.core->roster());
   EXPECT_FALSE(planner.chooses_strategies());
   EXPECT_THAT(planner.strategies().candidate_times(fleet.core->plan()), IsEmpty());

@@ -63,10 +63,11 @@ TEST(OtherBits, AreUnknownWithoutBandwidthsOrTensors) {
 }
 
 TEST(CandidatesOf, RankOrderLeavesOutSchedules) {
-  const std::vector<Candidate> all = {{{plan::kSummersStrategy}, {}}, {{"ring"}, {}}, {{plan::kGatherAlgorithm}, {}}};
+  const std::vector<Candidate> all = {
+      {{}, {}}, {collective::Spec{"ring"}, {}}, {collective::Spec{plan::kGatherAlgorithm}, {}}};
   const auto names = [&](plan::Bits bits) {
     std::string text;
-    for (const Candidate& each : candidates_of(all, bits)) text += each.parameters.algorithm + " ";
+    for (const Candidate& each : candidates_of(all, bits)) text += name_of(each) + " ";
     return text;
   };
   EXPECT_EQ(names(plan::Bits::kRankOrder), "summers gather ");

@@ -14,35 +14,37 @@ namespace {
 
 using testing::HasSubstr;
 
-Options with_schedule(uint32_t workers, plan::ScheduleParameters schedule) {
+using collective::Spec;
+
+Options with_strategy(uint32_t workers, strategy::Strategy strategy) {
   Options options = job_of(workers, 0);
-  options.reduction.schedule = std::move(schedule);
+  options.reduction.strategy = std::move(strategy);
   return options;
 }
 
 std::string refusal(const Options& options) { return std::string(validate(options).message()); }
 
 TEST(Strategy, ServesTheNumberOfWorkers) {
-  EXPECT_EQ(refusal(with_schedule(7, {"ring"})), "");
-  EXPECT_EQ(refusal(with_schedule(12, {"blueconnect", {3, 2, 2}})), "");
-  EXPECT_THAT(refusal(with_schedule(12, {"blueconnect", {5, 2}})), HasSubstr("strategy blueconnect: "));
-  EXPECT_THAT(refusal(with_schedule(6, {"bcube", {}, 4})), HasSubstr("strategy bcube: "));
-  EXPECT_THAT(refusal(with_schedule(4, {"triangle"})), HasSubstr("strategy triangle: "));
+  EXPECT_EQ(refusal(with_strategy(7, Spec{"ring"})), "");
+  EXPECT_EQ(refusal(with_strategy(12, Spec{"blueconnect", {3, 2, 2}})), "");
+  EXPECT_THAT(refusal(with_strategy(12, Spec{"blueconnect", {5, 2}})), HasSubstr("strategy blueconnect: "));
+  EXPECT_THAT(refusal(with_strategy(6, Spec{"bcube", {}, 4})), HasSubstr("strategy bcube: "));
+  EXPECT_THAT(refusal(with_strategy(4, Spec{"triangle"})), HasSubstr("strategy triangle: "));
 }
 
 TEST(Strategy, ElasticJobsNeedEveryNumberOfWorkers) {
-  Options options = with_schedule(4, {"ring"});
+  Options options = with_strategy(4, Spec{"ring"});
   options.min_workers = 1;
   options.max_workers = 8;
   EXPECT_EQ(refusal(options), "");
-  options.reduction.schedule = {"bcube"};
+  options.reduction.strategy = Spec{"bcube"};
   EXPECT_THAT(refusal(options), HasSubstr("serves only some numbers of workers"));
-  options.reduction.schedule = {"blueconnect", {2, 2}};
+  options.reduction.strategy = Spec{"blueconnect", {2, 2}};
   EXPECT_THAT(refusal(options), HasSubstr("serves only some numbers of workers"));
 }
 
 TEST(Strategy, TensorsHaveTheScheduleUnlessTheyAccumulate) {
-  const Options options = with_schedule(2, {"ring"});
+  const Options options = with_strategy(2, Spec{"ring"});
   Roster roster(options);
   seat_all(roster, options);
   Planner planner(&options, &roster);
@@ -52,7 +54,7 @@ TEST(Strategy, TensorsHaveTheScheduleUnlessTheyAccumulate) {
   const auto next = planner.make_next(*first, 2, false, absl::ZeroDuration());
   ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
   const plan::Plan& plan = (*next)->plan;
-  EXPECT_EQ(plan.schedules, std::vector<plan::ScheduleParameters>{{"ring"}});
+  EXPECT_EQ(plan.schedules, std::vector<Spec>{{"ring"}});
   EXPECT_EQ(plan.tensors[0].schedule, 0u);
   EXPECT_EQ(plan.tensors[1].schedule, std::nullopt);
   EXPECT_EQ(plan::validate(plan), absl::OkStatus());
@@ -60,8 +62,7 @@ TEST(Strategy, TensorsHaveTheScheduleUnlessTheyAccumulate) {
 
 TEST(Strategy, PartitionsOfAScheduleAreLarger) {
   const auto largest = [](const std::string& strategy) {
-    Options options = with_schedule(8, {strategy});
-    if (strategy == plan::kSummersStrategy) options.reduction.schedule.reset();
+    Options options = with_strategy(8, *strategy::make_strategy(strategy));
     options.bits_per_second = 0.2e9;
     Roster roster(options);
     seat_all(roster, options);
@@ -77,7 +78,7 @@ TEST(Strategy, PartitionsOfAScheduleAreLarger) {
 }
 
 TEST(Strategy, AutoGoesBySize) {
-  Options options = with_schedule(2, {strategy::kAuto});
+  Options options = with_strategy(2, strategy::Auto());
   EXPECT_EQ(refusal(options), "");
   options.bits_per_second = 10e9;
   Roster roster(options);
@@ -98,7 +99,7 @@ TEST(Strategy, AutoGoesBySize) {
 
 // Returns options of eight workers in two racks, where schedules sum large tensors fastest.
 Options in_racks() {
-  Options options = with_schedule(8, {strategy::kAuto});
+  Options options = with_strategy(8, strategy::Auto());
   options.bits_per_second = 10e9;
   options.reduction.network = std::make_shared<const strategy::JobNetwork>(
       strategy::JobNetwork{*topology::racks(2, 4, {10e9, 10e9, 5e-6}), strategy::RankMapSource::kIdentity, {}, {}});
@@ -135,9 +136,8 @@ TEST(Strategy, ACoordinatorThatTakesUpAJobKeepsItsBits) {
 }
 
 TEST(Strategy, BitsFollowFromTheStrategyUnlessTheyAreGiven) {
-  const auto bits = [](const char* algorithm, std::optional<plan::Bits> given = std::nullopt) {
-    Options options = with_schedule(4, {algorithm});
-    if (options.reduction.schedule->algorithm == plan::kSummersStrategy) options.reduction.schedule.reset();
+  const auto bits = [](const char* strategy, std::optional<plan::Bits> given = std::nullopt) {
+    Options options = with_strategy(4, *strategy::make_strategy(strategy));
     options.reduction.bits = given;
     return bits_of(options.reduction);
   };
@@ -150,7 +150,7 @@ TEST(Strategy, BitsFollowFromTheStrategyUnlessTheyAreGiven) {
 }
 
 TEST(Strategy, AScheduleHasNoBitsOfRankOrder) {
-  Options options = with_schedule(4, {"ring"});
+  Options options = with_strategy(4, Spec{"ring"});
   options.reduction.bits = plan::Bits::kRankOrder;
   EXPECT_THAT(refusal(options),
               HasSubstr("ring sums in an order of its own; choose the strategy auto, summers or gather"));
@@ -158,9 +158,9 @@ TEST(Strategy, AScheduleHasNoBitsOfRankOrder) {
   EXPECT_EQ(refusal(options), "");
   for (const plan::Bits bits : {plan::Bits::kRankOrder, plan::Bits::kSchedule}) {
     options.reduction.bits = bits;
-    options.reduction.schedule.reset();
+    options.reduction.strategy = strategy::Summers();
     EXPECT_EQ(refusal(options), "");
-    options.reduction.schedule = {strategy::kAuto};
+    options.reduction.strategy = strategy::Auto();
     EXPECT_EQ(refusal(options), "");
   }
 }
@@ -175,18 +175,6 @@ TEST(Strategy, SharesCountTheTensorsThatDoNotAccumulate) {
   EXPECT_THAT(plan::strategy_shares(plan), testing::ElementsAre(plan::StrategyShare{"blueconnect 2,2", 2, 120},
                                                                 plan::StrategyShare{"summers", 1, 4}));
   EXPECT_EQ(plan::strategy_of(plan), "blueconnect 2,2, summers");
-}
-
-TEST(Strategy, SummersHaveNoScheduleAndNoOptions) {
-  EXPECT_EQ(schedule_of(plan::kSummersStrategy, {}, 0), std::nullopt);
-  Options options = with_schedule(4, *schedule_of(plan::kSummersStrategy, {2, 2}, 0));
-  EXPECT_THAT(refusal(options), HasSubstr("stages and a radix are options of a schedule"));
-  options.reduction.schedule = schedule_of("bcube", {}, 2);
-  EXPECT_EQ(refusal(options), "");
-}
-
-TEST(Strategy, AutoHasNoOptions) {
-  EXPECT_THAT(refusal(with_schedule(4, {strategy::kAuto, {2, 2}})), HasSubstr("leave them out"));
 }
 
 }  // namespace

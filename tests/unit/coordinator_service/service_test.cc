@@ -111,11 +111,11 @@ TEST_F(ServiceTest, ListensOnIPv6) {
 TEST_F(ServiceTest, StateHasTheSchedulesOfThePlan) {
   start();
   auto job = token_job("digits");
-  job.options.reduction.schedule = plan::ScheduleParameters{"ring"};
+  job.options.reduction.strategy = collective::Spec{"ring"};
   ASSERT_EQ(service_->add(job), absl::OkStatus());
   const auto member = join(job, worker("digits"));
   ASSERT_TRUE(member->follow_plan());
-  EXPECT_EQ(service_->state("digits")->schedules, std::vector<plan::ScheduleParameters>{{"ring"}});
+  EXPECT_EQ(service_->state("digits")->schedules, std::vector<collective::Spec>{{"ring"}});
   EXPECT_TRUE(service_->state("digits")->strategies.empty()) << "there is no tensor yet";
 }
 

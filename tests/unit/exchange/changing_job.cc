@@ -380,8 +380,7 @@ const std::vector<std::vector<float>>& ChangingJob::expected(const Push& push) {
     kernels_.sum(DataType::kFloat32, sources, reinterpret_cast<std::byte*>(sum.data()), sum.size(), 1);
     std::ranges::fill(at->second, sum);
   } else {
-    const auto schedule = collective::make_schedule(
-        {.algorithm = plan_->schedules[*index].algorithm, .ranks = plan_->workers, .stages = {}, .radix = 0});
+    const auto schedule = collective::make_schedule({.algorithm = plan_->schedules[*index].algorithm}, plan_->workers);
     for (const plan::Partition& partition : plan_->partitions_of(push.tensor)) {
       const auto begin = static_cast<ptrdiff_t>(partition.offset / sizeof(float));
       const auto end = begin + static_cast<ptrdiff_t>(partition.bytes / sizeof(float));

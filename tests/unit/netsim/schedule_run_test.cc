@@ -193,7 +193,7 @@ RunResult run_cut(const collective::Schedule& schedule, const Net& net, uint32_t
 // vector of the other rank and one of the other master.
 TEST(ScheduleRun, PartitionsOverlap) {
   const Net net(topology::star(4, gbit(10)));
-  const auto schedule = collective::make_schedule({.algorithm = "racks", .ranks = 4, .stages = {2, 2}});
+  const auto schedule = collective::make_schedule({.algorithm = "racks", .factors = {2, 2}}, 4);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   const double vector = kBytes * 8 / 10e9;
   expect_close(run(*schedule, net).seconds, 3 * vector);

@@ -75,10 +75,10 @@ TEST(Plan, InRankOrderMayGather) {
 }
 
 TEST(Bits, AreThoseOfTheStrategy) {
-  EXPECT_EQ(bits_of({kSummersStrategy}), Bits::kRankOrder);
-  EXPECT_EQ(bits_of({kGatherAlgorithm}), Bits::kRankOrder);
-  EXPECT_EQ(bits_of({"ring"}), Bits::kSchedule);
-  EXPECT_EQ(bits_of({"blueconnect", {2, 2}}), Bits::kSchedule);
+  EXPECT_EQ(bits_of(std::nullopt), Bits::kRankOrder);
+  EXPECT_EQ(bits_of(collective::Spec{kGatherAlgorithm}), Bits::kRankOrder);
+  EXPECT_EQ(bits_of(collective::Spec{"ring"}), Bits::kSchedule);
+  EXPECT_EQ(bits_of(collective::Spec{"blueconnect", {2, 2}}), Bits::kSchedule);
 }
 
 TEST(Bits, NamesAreReadInLettersOfAnyCase) {
@@ -134,8 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
            p.schedules = {{"ring"}};
            p.tensors[0].schedule = 0;
          }},
-        {"RankTwice", "rank 1 of 2 workers", [](Plan& p) { p.schedules = {{"ring", {}, 0, {1, 1}}}; }},
-        {"RankMissing", "ranks for 1 workers of 2", [](Plan& p) { p.schedules = {{"ring", {}, 0, {1}}}; }},
+        {"RankTwice", "rank 1 of 2 workers", [](Plan& p) { p.schedules = {{.algorithm = "ring", .rank_of = {1, 1}}}; }},
+        {"RankMissing", "ranks for 1 workers of 2", [](Plan& p) { p.schedules = {{.algorithm = "ring", .rank_of = {1}}}; }},
         {"MoreStagesThanWorkers", "3 stages for 2 workers",
          [](Plan& p) { p.schedules = {{"blueconnect", {1, 1, 2}}}; }},
         {"TooManySchedules", "65 schedules", [](Plan& p) { p.schedules.resize(65, {"ring"}); }},

@@ -28,7 +28,7 @@ plan::Plan sample() {
   plan.members.back().on_standby = true;
   plan.members[3].since = 5;
   plan.tensors[0].since = 2;
-  plan.schedules = {{"ring", {}, 0, {2, 0, 1}, 3e-3, 2e-3, {2, 1}, {1, 1, 1}, {2, 1, 3}}, {"blueconnect", {3}, 2, {}}};
+  plan.schedules = {{"ring", {}, 0, 7, {2, 1}, {{1, 1, 1}, {2, 1, 3}}, {2, 0, 1}}, {"blueconnect", {3}, 2}};
   plan.tensors[0].schedule = 1;
   plan.tensors[2].schedule = 0;
   plan.tensors[2].schedule_from = 1000;

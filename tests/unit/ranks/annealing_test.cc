@@ -205,8 +205,8 @@ TEST(Annealing, RingsGainMostInClouds) {
     const double ring = best_against_worst(network, collective::ring(32));
     EXPECT_LT(ring, 3.7) << "seed " << seed;
     for (const char* algorithm : {"halving-doubling", "double-tree", "two-level"}) {
-      collective::ScheduleRequest request{.algorithm = algorithm, .ranks = 32};
-      const double other = best_against_worst(network, collective::make_schedule(request).value());
+      const auto schedule = collective::make_schedule({.algorithm = algorithm}, 32);
+      const double other = best_against_worst(network, schedule.value());
       EXPECT_GT(other, 1.1) << algorithm << ", seed " << seed;
       EXPECT_LT(other, ring) << algorithm << ", seed " << seed;
     }

@@ -38,11 +38,10 @@ coordinator::JobState session_with(std::vector<plan::StrategyShare> strategies, 
   return session;
 }
 
-std::string algorithm_of(api::Strategy strategy) {
+std::string name_of_strategy(api::Strategy strategy) {
   api::TrainingJob job;
   job.communication.strategy = strategy;
-  const auto schedule = schedule_of(job);
-  return schedule.has_value() ? schedule->algorithm : "none";
+  return name_of(*strategy_of(job));
 }
 
 TEST(JobStrategy, NamesAreThoseOfTheCoordinator) {
@@ -50,9 +49,9 @@ TEST(JobStrategy, NamesAreThoseOfTheCoordinator) {
   std::vector<std::string> names;
   for (const api::Strategy strategy : {kAuto, kColocated, kSummers, kRing, kHalvingDoubling, kDoubleTree, kBCube,
                                        kBlueConnect, kTwoLevel, kRacks, kGather}) {
-    names.push_back(algorithm_of(strategy));
+    names.push_back(name_of_strategy(strategy));
   }
-  EXPECT_THAT(names, ElementsAre("auto", "none", "none", "ring", "halving-doubling", "double-tree", "bcube",
+  EXPECT_THAT(names, ElementsAre("auto", "summers", "summers", "ring", "halving-doubling", "double-tree", "bcube",
                                  "blueconnect", "two-level", "racks", "gather"));
 }
 
@@ -63,8 +62,8 @@ TEST(JobStrategy, SessionGetsTheScheduleWithItsOptions) {
   world.run_workers();
   world.settle();
   ASSERT_TRUE(world.wanted_session.has_value());
-  const plan::ScheduleParameters wanted{"blueconnect", {3, 2, 2}, 0, {}};
-  EXPECT_EQ(world.wanted_session->reduction.schedule, wanted);
+  const strategy::Strategy wanted = collective::Spec{"blueconnect", {3, 2, 2}};
+  EXPECT_EQ(world.wanted_session->reduction.strategy, wanted);
   EXPECT_TRUE(coordinator::validate(*world.wanted_session).ok());
 }
 
@@ -145,7 +144,7 @@ TEST(JobStrategy, SummersAreChosenForAutoAndSummers) {
 TEST(JobStrategy, PlanObjectHasSchedulesAndRankMaps) {
   World world = running_by_strategy(api::Strategy::kAuto);
   world.session = session_with({{"summers", 3, 4096}, {"ring", 1, 64}}, "summers, ring");
-  world.session->schedules = {{"ring", {}, 0, {1, 0, 3, 2}}};
+  world.session->schedules = {{.algorithm = "ring", .rank_of = {1, 0, 3, 2}}};
   world.look();
   const api::ReductionPlanSpec& spec = world.plan->spec;
   EXPECT_EQ(spec.strategy, "summers, ring");
@@ -156,7 +155,7 @@ TEST(JobStrategy, PlanObjectHasSchedulesAndRankMaps) {
 TEST(JobStrategy, PlanObjectLeavesOutManyRankMaps) {
   World world = running_by_strategy(api::Strategy::kAuto);
   world.session = session_with({{"ring", 1, 64}}, "ring");
-  world.session->schedules = {{"ring", {}, 0, std::vector<uint32_t>(32769)}};
+  world.session->schedules = {{.algorithm = "ring", .rank_of = std::vector<uint32_t>(32769)}};
   world.look();
   EXPECT_THAT(world.plan->spec.schedules, ElementsAre(api::PlanSchedule{"ring", {}, 0, {}}));
 }

@@ -104,10 +104,11 @@ TEST(CandidateCache, HasTheSchedulesOfThePlan) {
   CandidateCache cache;
   plan::Plan plan = plan_of(8, 0);
   const auto first = *cache.of(plan, kRoundTrip);
-  plan.schedules = {{"two-level", {4, 2}}, {"ring", {}, 0, {7, 6, 5, 4, 3, 2, 1, 0}}};
+  plan.schedules = {{.algorithm = "two-level", .factors = {4, 2}},
+                    {.algorithm = "ring", .rank_of = {7, 6, 5, 4, 3, 2, 1, 0}}};
   const auto more = *cache.of(plan, kRoundTrip);
   ASSERT_EQ(more->candidates.size(), first->candidates.size() + 2);
-  EXPECT_EQ(more->candidates.back().parameters, plan.schedules[1]);
+  EXPECT_EQ(more->candidates.back().schedule, plan.schedules[1]);
   EXPECT_EQ(*cache.of(plan, kRoundTrip), more);
   plan.schedules = {{"blueconnect", {5, 2}}};
   EXPECT_TRUE(absl::IsInvalidArgument(cache.of(plan, kRoundTrip).status()));

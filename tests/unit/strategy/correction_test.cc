@@ -76,9 +76,9 @@ TEST(Correction, ASlowStrategyIsReplacedByTheNextOne) {
   job.multiply(slow, 3);
   job.run(1);
   EXPECT_TRUE(job.changed_at_.empty()) << "one measurement is not enough";
-  EXPECT_NEAR(job.correction_.factor(job.all_[slow].parameters), 3, 1e-6);
-  EXPECT_NEAR(job.correction_.factor(job.all_[0].parameters), std::sqrt(3), 1e-6);
-  EXPECT_FALSE(job.correction_.is_measured(job.all_[0].parameters));
+  EXPECT_NEAR(job.correction_.factor(job.all_[slow]), 3, 1e-6);
+  EXPECT_NEAR(job.correction_.factor(job.all_[0]), std::sqrt(3), 1e-6);
+  EXPECT_FALSE(job.correction_.is_measured(job.all_[0]));
   job.run(1);
   EXPECT_EQ(job.changed_at_.size(), 1u);
   EXPECT_NE(job.groups_[0].strategy, slow);
@@ -103,10 +103,10 @@ TEST(Correction, FactorsAreBounded) {
   MismodelledJob job(8, {group_of(64e6)});
   job.multiply_all([] { return 100.0; });
   job.run(50);
-  for (const Candidate& each : job.all_) EXPECT_LE(job.correction_.factor(each.parameters), 4.0001);
+  for (const Candidate& each : job.all_) EXPECT_LE(job.correction_.factor(each), 4.0001);
   job.multiply_all([] { return 1e-4; });
   job.run(50);
-  for (const Candidate& each : job.all_) EXPECT_GE(job.correction_.factor(each.parameters), 0.2499);
+  for (const Candidate& each : job.all_) EXPECT_GE(job.correction_.factor(each), 0.2499);
 }
 
 // For random true factors the job ends with the fastest strategies that it tried, but for the threshold, knows how long
@@ -156,7 +156,7 @@ TEST(Correction, ShortDisturbancesForgetNothing) {
   job.run(2);
   job.multiply(second, 1 / 1.5);
   job.run(20);
-  EXPECT_TRUE(job.correction_.is_measured(job.all_[first].parameters));
+  EXPECT_TRUE(job.correction_.is_measured(job.all_[first]));
   EXPECT_EQ(job.changed_at_.size(), 1u);
 }
 

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const std::vector<plan::ScheduleParameters> kRing = {{"ring"}};
+const std::vector<collective::Spec> kRing = {{"ring"}};
 
 JobNetwork network_with(RankMapSource source, ranks::RankMap given = {}) {
   return {mixed_racks(), source, std::move(given), {}};
@@ -29,23 +29,22 @@ TEST(RankMaps, RingCrossesUplinksOnce) {
   const auto mapped = map_ranks(network_with(RankMapSource::kSearch), 8, kRing);
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   ASSERT_THAT(*mapped, SizeIs(1));
-  const plan::ScheduleParameters& ring = mapped->front();
+  const auto& [ring, times] = mapped->front();
   uint32_t crossings = 0;  // of neighbours in the ring, which are in different racks
   for (uint32_t worker = 0; worker < 8; ++worker) {
     for (uint32_t other = 0; other < 8; ++other) {
-      crossings += ring.ranks[other] == (ring.ranks[worker] + 1) % 8 && worker % 2 != other % 2;
+      crossings += ring.rank_of[other] == (ring.rank_of[worker] + 1) % 8 && worker % 2 != other % 2;
     }
   }
   EXPECT_EQ(crossings, 2u);
-  EXPECT_GT(ring.identity_seconds, 3 * ring.mapped_seconds);
-  EXPECT_THAT(effect_of_ranks(ring), HasSubstr(" -> "));
+  EXPECT_GT(times.identity_seconds, 3 * times.seconds);
+  EXPECT_THAT(describe(ring, times), HasSubstr(" -> "));
 }
 
 TEST(RankMaps, IdentityHasNoRanks) {
   const auto kept = map_ranks(network_with(RankMapSource::kIdentity), 8, kRing);
   ASSERT_TRUE(kept.ok());
   EXPECT_THAT(*kept, IsEmpty());
-  EXPECT_EQ(effect_of_ranks({"ring"}), "");
 }
 
 TEST(RankMaps, OneSwitchNeedsNoMap) {
@@ -57,7 +56,7 @@ TEST(RankMaps, OneSwitchNeedsNoMap) {
 
 // Ranks add in rank order, which has to be the order in which owners add.
 TEST(RankMaps, AllGathersKeepTheWorkersNumbers) {
-  const std::vector<plan::ScheduleParameters> gather = {{"gather"}};
+  const std::vector<collective::Spec> gather = {{"gather"}};
   for (const RankMapSource source : {RankMapSource::kSearch, RankMapSource::kGiven}) {
     const auto mapped = map_ranks(network_with(source, {2, 0, 1, 3, 4, 5, 6, 7}), 8, gather);
     ASSERT_TRUE(mapped.ok()) << mapped.status();
@@ -68,7 +67,7 @@ TEST(RankMaps, AllGathersKeepTheWorkersNumbers) {
 TEST(RankMaps, GivenMapIsInverted) {
   const auto mapped = map_ranks(network_with(RankMapSource::kGiven, {2, 0, 1, 3, 4, 5, 6, 7}), 8, kRing);
   ASSERT_TRUE(mapped.ok() && mapped->size() == 1) << mapped.status();
-  EXPECT_THAT(mapped->front().ranks, ElementsAre(1, 2, 0, 3, 4, 5, 6, 7));
+  EXPECT_THAT(mapped->front().spec.rank_of, ElementsAre(1, 2, 0, 3, 4, 5, 6, 7));
 }
 
 TEST(RankMaps, GivenMapMustBePermutation) {
@@ -89,9 +88,10 @@ TEST(RankMaps, CandidatesHaveTheirMaps) {
   ASSERT_EQ(without->size(), with->size());
   for (size_t i = 0; i < with->size(); ++i) {
     const Candidate &a = (*without)[i], &b = (*with)[i];
-    EXPECT_LE(b.model.seconds(4e6, 4e6), a.model.seconds(4e6, 4e6) * 1.001) << b.parameters.algorithm;
-    if (b.parameters.algorithm == "ring" || b.parameters.algorithm == "racks") {
-      EXPECT_THAT(b.parameters.ranks, SizeIs(8)) << b.parameters.algorithm;
+    EXPECT_LE(b.model.seconds(4e6, 4e6), a.model.seconds(4e6, 4e6) * 1.001) << name_of(b);
+    if (name_of(b).starts_with("ring") || name_of(b).starts_with("racks")) {
+      EXPECT_THAT(b.schedule->rank_of, SizeIs(8)) << name_of(b);
+      EXPECT_TRUE(b.mapped.has_value()) << name_of(b);
     }
   }
 }
@@ -110,7 +110,7 @@ TEST(RankMaps, AutoTakesThemIntoThePlan) {
   ASSERT_TRUE(choices.ok()) << choices.status();
   const std::string line = choose(plan, tensors, (*choices)->candidates, (*choices)->fleet);
   ASSERT_TRUE(tensors[0].schedule.has_value()) << line;
-  EXPECT_THAT(plan.schedules[*tensors[0].schedule].ranks, SizeIs(8)) << line;
+  EXPECT_THAT(plan.schedules[*tensors[0].schedule].rank_of, SizeIs(8)) << line;
   EXPECT_THAT(line, HasSubstr("rank map: "));
 }
 
@@ -121,17 +121,17 @@ TEST(RankMaps, FasterHostsMasterMoreChunks) {
   for (size_t link = 8; link < links.size(); ++link)
     links[link].bits_per_second = links[link].back_bits_per_second = 1e12;
   network.topology = *topology::Topology::make(network.topology.hosts(), network.topology.switches(), std::move(links));
-  const std::vector<plan::ScheduleParameters> schedules = {{"ring"}, {"two-level", {2, 4}}};
+  const std::vector<collective::Spec> schedules = {{"ring"}, {"two-level", {2, 4}}};
   const auto weighted = map_ranks(network, 8, schedules);
   ASSERT_TRUE(weighted.ok()) << weighted.status();
   ASSERT_THAT(*weighted, SizeIs(1));
-  const plan::ScheduleParameters& two_level = weighted->front();
-  EXPECT_THAT(two_level.ranks, IsEmpty());
-  ASSERT_THAT(two_level.local_chunks, SizeIs(8));
-  EXPECT_LT(2 * two_level.local_chunks[3], two_level.local_chunks[2]);
-  EXPECT_THAT(effect_of_ranks(two_level), HasSubstr("masters by links"));
+  const auto& [two_level, times] = weighted->front();
+  EXPECT_THAT(two_level.rank_of, IsEmpty());
+  ASSERT_THAT(two_level.masters.local, SizeIs(8));
+  EXPECT_LT(2 * two_level.masters.local[3], two_level.masters.local[2]);
+  EXPECT_THAT(describe(two_level, times), HasSubstr("masters by links"));
   const auto all = candidates(network.topology, 8, 0, *weighted);
-  const auto is_weighted = [](const Candidate& c) { return !c.parameters.local_chunks.empty(); };
+  const auto is_weighted = [](const Candidate& c) { return c.schedule.has_value() && !c.schedule->masters.empty(); };
   ASSERT_EQ(std::ranges::count_if(*all, is_weighted), 1);
   const auto evenly = candidates(network.topology, 8, 0);
   const auto faster = std::ranges::find_if(*all, is_weighted);

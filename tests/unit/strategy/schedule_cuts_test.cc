@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-plan::Plan plan_with(std::vector<plan::ScheduleParameters> schedules) {
+plan::Plan plan_with(std::vector<collective::Spec> schedules) {
   plan::Plan plan = *plan::make_plan({std::vector<double>(8, 1e9), {}}, {}, {});
   plan.schedules = std::move(schedules);
   return plan;

@@ -11,19 +11,19 @@ constexpr double kMiB = 1 << 20;
 
 // Summers, and a schedule that is twice as fast.
 std::vector<Candidate> two_candidates() {
-  return {{{plan::kSummersStrategy}, {.alone_seconds_per_byte = 2}, {.alone_seconds_per_byte = 2}},
-          {{"gather"}, {.alone_seconds_per_byte = 1}, {.alone_seconds_per_byte = 1}}};
+  return {{{}, {.alone_seconds_per_byte = 2}, {.alone_seconds_per_byte = 2}},
+          {collective::Spec{"gather"}, {.alone_seconds_per_byte = 1}, {.alone_seconds_per_byte = 1}}};
 }
 
 TEST(Step, PartsAddUp) {
-  const std::vector<Candidate> all = {{{"a"}, {1, 2, 3}}, {{"b"}, {10, 0, 1}}};
+  const std::vector<Candidate> all = {{collective::Spec{"a"}, {1, 2, 3}}, {collective::Spec{"b"}, {10, 0, 1}}};
   const std::vector<TensorGroup> groups = {{10, 5, 2, 0}, {4, 5, 1, 1}};
   EXPECT_EQ(step_parts(all, groups, in_force(groups)), (std::vector<double>{2 * 10 * 3 + 1 + 2 * 5, 4}));
   EXPECT_EQ(step_seconds(all, groups, std::vector<size_t>{1, 1}), 2 * 10 + 4 + 10);
 }
 
 TEST(Step, NarrowTypesHaveModelsOfTheirOwn) {
-  const std::vector<Candidate> all = {{{"a"}, {1, 2, 3}, {1, 4, 6}}};
+  const std::vector<Candidate> all = {{collective::Spec{"a"}, {1, 2, 3}, {1, 4, 6}}};
   std::vector<TensorGroup> groups = {{10, 5, 2, 0}};
   groups[0].type = DataType::kBFloat16;
   EXPECT_EQ(step_seconds(all, groups, in_force(groups)), 2 * 10 * 6 + 1 + 4 * 5);
