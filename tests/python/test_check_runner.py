@@ -225,8 +225,11 @@ def test_an_interrupted_run_ends_its_command(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     command = f"exec >{fifo}; echo begins; sleep {TIMEOUT}; echo ends"
+    # A test that runs in the background may have inherited that SIGINT is ignored.
     program = (
-        f"from pathlib import Path; from testing import steps; steps.run(Path('log'), ['bash', '-c', '{command}'])"
+        "import signal; from pathlib import Path; from testing import steps; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"steps.run(Path('log'), ['bash', '-c', '{command}'])"
     )
     variables = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     runner = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, env=variables, stderr=subprocess.DEVNULL)
