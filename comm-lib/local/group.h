@@ -74,8 +74,8 @@ class Events {
   virtual void on_done(uint32_t tensor, const absl::Status& status) = 0;
   // The group has failed, and no longer accesses inputs and outputs. Unavailable names the local rank that died or
   // left. DeadlineExceeded names the ranks that did not connect. InvalidArgument: ranks disagree on the size, the
-  // version or the tensors. PermissionDenied: a wrong secret or user. ResourceExhausted: no memory is left. Otherwise
-  // the status is that of another rank's fail().
+  // version, the tensors or the op of a push_pull. PermissionDenied: a wrong secret or user. ResourceExhausted: no
+  // memory is left. Otherwise the status is that of another rank's fail().
   virtual void on_failed(const absl::Status& status) = 0;
 };
 
@@ -99,10 +99,10 @@ class Group {
 
   // Begins this rank's part of a push_pull, at any time after register_tensors(). `input` and `output` have the
   // tensor's size. They may be the same memory but must not overlap in part. They must stay valid, and the caller must
-  // not touch them, until on_done() or on_failed(). All ranks must ask for the same op, otherwise on_done() gives
-  // InvalidArgument on all of them. InvalidArgument: there is no such tensor, a size or the op is wrong, or the memory
-  // overlaps in part. FailedPrecondition: the tensor is in flight. Unavailable: another local rank has left. After
-  // on_failed(): its status.
+  // not touch them, until on_done() or on_failed(). All ranks must ask for the same op, otherwise the group fails.
+  // InvalidArgument: there is no such tensor, a size or the op is wrong, or the memory overlaps in part.
+  // FailedPrecondition: the tensor is in flight. Unavailable: another local rank has left. After on_failed(): its
+  // status.
   virtual absl::Status start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output) = 0;
 
   // Ends the network's part of a push_pull, once for each on_reduced(). Only on the leader. Sends the result to all

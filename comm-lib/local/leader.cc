@@ -244,7 +244,8 @@ void Leader::go_on(uint32_t tensor, PushPullRecord::Next next) {
   } else if (next == PushPullRecord::Next::kNetwork) {
     events_->on_reduced(tensor, record_.op(tensor), requests_.sum_of(tensor), requests_.result_of(tensor));
   } else if (next == PushPullRecord::Next::kRefuse) {
-    spread(tensor, differing_ops(tensor));
+    // Other workers sum this push_pull without this group, so the group's next one must not be taken for it.
+    die(differing_ops(tensor));
   }
 }
 

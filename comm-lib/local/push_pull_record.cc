@@ -49,7 +49,7 @@ absl::StatusOr<PushPullRecord::Next> PushPullRecord::on_ready(uint32_t rank, uin
   found->here = 0;
   found->op = found->averages == 0 ? ReduceOp::kSum : ReduceOp::kAverage;
   if (found->averages != 0 && found->averages != everyone_) {
-    found->phase = Phase::kPublishing;
+    found->phase = Phase::kRefused;
     return Next::kRefuse;
   }
   found->phase = found->reducers == 0 ? Phase::kPublishing : Phase::kReducing;

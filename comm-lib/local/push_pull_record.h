@@ -17,7 +17,7 @@ class PushPullRecord {
     kWait,     // messages of other ranks are missing
     kReduce,   // all ranks are ready: the caller sends REDUCE to the first reducers(tensor) ranks
     kNetwork,  // the sum is complete: the caller begins the network's part
-    kRefuse,   // all ranks are ready, but ask for different ops: the caller publishes an error
+    kRefuse,   // all ranks are ready, but ask for different ops: the caller ends the group
   };
 
   explicit PushPullRecord(uint32_t ranks) : everyone_(ranks == 64 ? ~uint64_t{0} : (uint64_t{1} << ranks) - 1) {}
@@ -27,10 +27,10 @@ class PushPullRecord {
 
   absl::StatusOr<Next> on_ready(uint32_t rank, uint32_t tensor, uint64_t step, ReduceOp op);
   absl::StatusOr<Next> on_reduced(uint32_t rank, uint32_t tensor, uint64_t step);
-  // Ends the push_pull for which kNetwork or kRefuse was returned. Requires summed().
+  // Ends the push_pull for which kNetwork was returned. Requires summed(). A push_pull that was refused never ends.
   void publish(uint32_t tensor);
 
-  bool summed(uint32_t tensor) const;  // between kNetwork or kRefuse and publish()
+  bool summed(uint32_t tensor) const;  // between kNetwork and publish()
   bool open() const;                   // a push_pull has begun and is not published
 
   uint32_t reducers(uint32_t tensor) const { return tensors_[tensor].reducers; }
@@ -40,7 +40,7 @@ class PushPullRecord {
   uint32_t first_that_asks_for(ReduceOp op, uint32_t tensor) const;
 
  private:
-  enum class Phase : uint8_t { kGathering, kReducing, kPublishing };
+  enum class Phase : uint8_t { kGathering, kReducing, kPublishing, kRefused };
   struct Tensor {
     uint64_t step = 0;
     uint64_t here = 0;      // a bit per rank: the rank is ready, or in kReducing: it has summed its slice

@@ -43,7 +43,7 @@ void lead(PushPullRecord& record, uint32_t from, const Message& message) {
   if (!ready && message.type != MessageType::kReduced) return;
   const auto next = ready ? record.on_ready(from, message.tensor, message.step, static_cast<ReduceOp>(message.detail))
                           : record.on_reduced(from, message.tensor, message.step);
-  if (!next.ok() || *next == PushPullRecord::Next::kWait || *next == PushPullRecord::Next::kReduce) return;
+  if (!next.ok() || *next != PushPullRecord::Next::kNetwork) return;
   if (!record.summed(message.tensor)) std::abort();
   record.publish(message.tensor);
 }

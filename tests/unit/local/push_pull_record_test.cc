@@ -79,5 +79,18 @@ TEST(PushPullRecord, DisagreementNamesTheRanks) {
   EXPECT_EQ(record.first_that_asks_for(ReduceOp::kAverage, 0), 0u);
 }
 
+TEST(PushPullRecord, ADisagreementIsFinal) {
+  PushPullRecord record(2);
+  record.add(1);
+  EXPECT_EQ(*record.on_ready(0, 0, 0, ReduceOp::kAverage), Next::kWait);
+  EXPECT_EQ(*record.on_ready(1, 0, 0, ReduceOp::kSum), Next::kRefuse);
+  EXPECT_TRUE(record.open());
+  EXPECT_FALSE(record.summed(0));
+  for (const uint64_t step : {0, 1}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(record.on_ready(0, 0, step, ReduceOp::kSum).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(record.on_reduced(0, 0, step).status()));
+  }
+}
+
 }  // namespace
 }  // namespace gleaner::local
