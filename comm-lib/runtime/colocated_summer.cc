@@ -2,12 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace gleaner::runtime {
-namespace {
-
-absl::Status not_open() { return absl::UnavailableError("this worker's session has failed"); }
-
-}  // namespace
 
 ColocatedSummer::ColocatedSummer(const Env& env, const Options& options, const kernels::Kernels* kernels,
                                  BufferPool* pool, trace::Recorder* recorder)
@@ -19,16 +16,21 @@ void ColocatedSummer::open(uint32_t member) {
                                               kernels_, pool_, recorder_);
 }
 
+void ColocatedSummer::close(const absl::Status& why) {
+  summer_.reset();
+  refusal_ = absl::StrCat("this worker's session has failed: ", why.message());
+}
+
 absl::Status ColocatedSummer::prepare(std::shared_ptr<const plan::Plan> plan) {
-  return is_open() ? summer_->prepare(std::move(plan)) : absl::FailedPreconditionError(not_open().message());
+  return is_open() ? summer_->prepare(std::move(plan)) : absl::FailedPreconditionError(refusal_);
 }
 
 absl::Status ColocatedSummer::commit(uint32_t epoch) {
-  return is_open() ? summer_->commit(epoch) : absl::FailedPreconditionError(not_open().message());
+  return is_open() ? summer_->commit(epoch) : absl::FailedPreconditionError(refusal_);
 }
 
 void ColocatedSummer::on_connected(transport::Connection& connection) {
-  if (!is_open()) return connection.close(not_open());
+  if (!is_open()) return connection.close(absl::UnavailableError(refusal_));
   summer_->on_connected(connection);
 }
 
@@ -37,7 +39,7 @@ absl::StatusOr<Buffer> ColocatedSummer::on_header(transport::Connection&, const 
 }
 
 void ColocatedSummer::on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) {
-  if (!is_open()) return connection.close(not_open());
+  if (!is_open()) return connection.close(absl::UnavailableError(refusal_));
   summer_->on_frame(connection, header, std::move(payload));
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
@@ -42,8 +43,9 @@ class ColocatedSummer : public transport::Handler {
 
   // Opens a summer at this place in the job. It replaces a summer at an earlier place, whose connections are closed.
   void open(uint32_t member);
-  // Drops the summer and its contributions. Further connections and frames are refused.
-  void close() { summer_.reset(); }
+  // Drops the summer and its contributions, since the session has failed with `why`. Further connections and frames are
+  // refused with this reason, which the other workers' errors then name.
+  void close(const absl::Status& why);
   bool is_open() const { return summer_ != nullptr; }
 
   // Call the functions of Summer. FailedPrecondition: the summer is not open.
@@ -72,6 +74,7 @@ class ColocatedSummer : public transport::Handler {
   BufferPool* const pool_;
   trace::Recorder* const recorder_;
   std::unique_ptr<service::Summer> summer_;
+  std::string refusal_ = "this worker's session is not open";
   transport::inproc::Hub hub_;
   transport::inproc::Transport transport_;
 };

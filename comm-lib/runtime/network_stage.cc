@@ -188,7 +188,7 @@ void NetworkStage::fail(const absl::Status& status) {
   connections_.poll();
   connections_.poll_own();
   colocated_.poll();
-  colocated_.close();
+  colocated_.close(status);
   exchanges_.fail(status);
   flush();
 }

@@ -91,7 +91,7 @@ TEST_F(ColocatedSummerTest, SumsForItsOwnSession) {
   poll();
   EXPECT_THAT(result_, ElementsAre(3, 4));
   EXPECT_FALSE(summer_.idle()) << "the result is not acknowledged yet";
-  summer_.close();
+  summer_.close(absl::AbortedError("ranks differ"));
   EXPECT_TRUE(summer_.idle());
   EXPECT_TRUE(summer_.idle_without(0));
 }
@@ -102,17 +102,17 @@ TEST_F(ColocatedSummerTest, RefusesConnectionsAndPlansUnlessItIsOpen) {
   EXPECT_EQ(summer_.summer(), nullptr);
   connect();
   poll();
-  EXPECT_THAT(closed_, ElementsAre(HasSubstr("this worker's session has failed")));
+  EXPECT_THAT(closed_, ElementsAre(HasSubstr("this worker's session is not open")));
 }
 
 TEST_F(ColocatedSummerTest, RefusesFramesAfterItWasClosed) {
   summer_.open(0);
   transport::Connection* const connection = connect();
   poll();
-  summer_.close();
+  summer_.close(absl::AbortedError("ranks differ"));
   push(*connection, {3, 4});
   poll();
-  EXPECT_THAT(closed_, ElementsAre(HasSubstr("this worker's session has failed")));
+  EXPECT_THAT(closed_, ElementsAre(HasSubstr("this worker's session has failed: ranks differ")));
 }
 
 TEST_F(ColocatedSummerTest, AnotherPlaceInTheJobClosesConnections) {
