@@ -20,7 +20,7 @@ namespace gleaner::coordinator {
 namespace {
 
 using strategy::Candidate;
-using strategy::Choices;
+using strategy::Models;
 
 constexpr size_t kMostSizes = 32;  // in candidate_times(): the largest ones
 
@@ -30,10 +30,10 @@ void add_name(const Candidate& candidate, std::vector<std::string>& names) {
   if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
 }
 
-// Returns the choices for plans of this class, with summers first. In class RankOrder no choice changes a bit.
-std::shared_ptr<const Choices> within(std::shared_ptr<const Choices> all, plan::Bits bits) {
-  if (bits == plan::Bits::kSchedule || GLN_MUTATION("auto leaves the class of bits")) return all;
-  return std::make_shared<const Choices>(Choices{candidates_of(all->candidates, bits), all->fleet});
+// Returns the candidates for plans of this class, with summers first. In class RankOrder no choice changes a bit.
+std::vector<Candidate> within(const Models& models, plan::Bits bits) {
+  if (GLN_MUTATION("auto leaves the class of bits")) return models.candidates;
+  return candidates_of(models.candidates, bits);
 }
 
 // Fills in which tensors change their strategies, from what to what.
@@ -54,31 +54,26 @@ void describe_tensors(const plan::Plan& plan, const TensorGroups& grouped, const
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Choices>> AutoStrategies::choices(const plan::Plan& plan) {
-  const double round_trip = round_trip_seconds_ > 0 ? round_trip_seconds_ : strategy::kAssumedRoundTripSeconds;
-  GLN_ASSIGN_OR_RETURN(auto all, cache_.of(plan, round_trip, network_));
-  return within(std::move(all), plan.bits);
-}
-
-absl::StatusOr<std::string> AutoStrategies::choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors) {
-  GLN_ASSIGN_OR_RETURN(const auto known, choices(plan));
-  return strategy::choose(plan, tensors, correction_.corrected(known->candidates), known->fleet);
+std::string AutoStrategies::choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, const Models& models) const {
+  return strategy::choose(plan, tensors, correction_.corrected(within(models, plan.bits)), models.fleet);
 }
 
 absl::Status AutoStrategies::on_measured(const plan::Plan& in_force, const StepTime& step, absl::Duration now) {
   if (step.epoch != in_force.epoch || in_force.workers == 1) return absl::OkStatus();
-  GLN_ASSIGN_OR_RETURN(const auto known, choices(in_force));
-  TensorGroups grouped = group_tensors(in_force, known->candidates);
+  GLN_ASSIGN_OR_RETURN(const auto models, modelling_.of(in_force));
+  if (models == nullptr) return absl::OkStatus();  // the steps that follow are measured, too
+  const std::vector<Candidate> candidates = within(*models, in_force.bits);
+  TensorGroups grouped = group_tensors(in_force, candidates);
   scale_to(step.bytes, grouped.groups);
-  const auto change = correction_.on_measured(known->candidates, grouped.groups, step.seconds, now);
+  const auto change = correction_.on_measured(candidates, grouped.groups, step.seconds, now);
   wish_.reset();
   if (!change.has_value()) return absl::OkStatus();
-  Wish wish{in_force.epoch, known, {}, {}};
+  Wish wish{in_force.epoch, candidates, {}, {}};
   for (const size_t group : grouped.of_tensor) wish.strategies.push_back(change->strategies[group]);
-  describe_tensors(in_force, grouped, wish.strategies, known->candidates, wish.change);
+  describe_tensors(in_force, grouped, wish.strategies, candidates, wish.change);
   wish.change.seconds_before = change->seconds_before;
   wish.change.seconds_after = change->seconds_after;
-  const double modelled = strategy::step_seconds(known->candidates, grouped.groups, strategy::in_force(grouped.groups));
+  const double modelled = strategy::step_seconds(candidates, grouped.groups, strategy::in_force(grouped.groups));
   wish.change.why =
       absl::StrCat("a step takes ", format_seconds(step.seconds), ", where the models say ", format_seconds(modelled),
                    "; by the corrected models it then takes ", format_seconds(change->seconds_after), " instead of ",
@@ -103,7 +98,7 @@ std::optional<plan::Plan> AutoStrategies::make_change(const plan::Plan& in_force
   plan::Plan next = in_force;
   for (uint32_t id = 0; id < tensors; ++id) {
     plan::Tensor& tensor = next.tensors[id];
-    const Candidate& wanted = wish_->choices->candidates[wish_->strategies[id]];
+    const Candidate& wanted = wish_->candidates[wish_->strategies[id]];
     const std::optional<uint32_t> schedule = strategy::index_of(wanted.schedule, next);
     const bool is_full = !schedule.has_value() && !wanted.is_by_summers();
     if (tensor.accumulates || schedule == tensor.schedule || is_full) continue;
@@ -128,8 +123,8 @@ std::optional<StrategyChange> AutoStrategies::on_plan(const plan::Plan& plan, ab
 }
 
 std::vector<CandidateTimes> AutoStrategies::candidate_times(const plan::Plan& in_force) const {
-  if (cache_.latest() == nullptr) return {};
-  const std::vector<Candidate>& candidates = cache_.latest()->candidates;
+  if (!has_candidates()) return {};
+  const std::vector<Candidate>& candidates = modelling_.latest()->candidates;
   const std::vector<Candidate> corrected = correction_.corrected(candidates);
   std::vector<strategy::TensorGroup> groups = group_tensors(in_force, candidates).groups;
   std::ranges::stable_sort(groups, std::ranges::greater(), &strategy::TensorGroup::bytes);
@@ -154,8 +149,8 @@ std::vector<CandidateTimes> AutoStrategies::candidate_times(const plan::Plan& in
 }
 
 std::optional<OtherBits> AutoStrategies::other_bits(const plan::Plan& in_force) const {
-  if (cache_.latest() == nullptr) return std::nullopt;
-  return compare_bits(in_force, *cache_.latest());
+  if (!has_candidates()) return std::nullopt;
+  return compare_bits(in_force, *modelling_.latest());
 }
 
 }  // namespace gleaner::coordinator

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +23,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
-#include "common/strategy/candidate_cache.h"
 #include "common/strategy/correction.h"
+#include "coordinator/modelling.h"
 #include "coordinator/push_pull_counts.h"
 #include "coordinator/step_times.h"
 #include "coordinator/strategy_change.h"
@@ -34,16 +33,14 @@ namespace gleaner::coordinator {
 
 class AutoStrategies {
  public:
-  // `network`: the network of the job, which must outlive this object; null: one switch.
-  AutoStrategies(const strategy::JobNetwork* network, const PushPullCountTimes& times)
-      : network_(network), counts_(times) {}
+  // `modelling` must outlive this object.
+  AutoStrategies(Modelling* modelling, const PushPullCountTimes& times) : modelling_(*modelling), counts_(times) {}
 
-  // Sets the round trip between members. 0: not measured.
-  void set_round_trip(double seconds) { round_trip_seconds_ = seconds; }
-  // Sets the strategies of tensors that are going to be added to the plan. Returns a line for the log.
-  absl::StatusOr<std::string> choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors);
+  // Sets the strategies of tensors that are going to be added to the plan. `models`: of the plan. Returns a line for
+  // the log.
+  std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, const strategy::Models& models) const;
 
-  // Takes the time of steps under the plan in force.
+  // Takes the time of steps under the plan in force. Ignores it while the models for the plan are made.
   absl::Status on_measured(const plan::Plan& in_force, const StepTime& step, absl::Duration now);
   // Returns whether to ask a worker for its counts now, and takes that as done.
   bool ask_for_counts(const plan::Plan& in_force, absl::Duration now);
@@ -66,17 +63,17 @@ class AutoStrategies {
  private:
   struct Wish {
     uint32_t epoch = 0;  // of the plan that it would change
-    std::shared_ptr<const strategy::Choices> choices;
+    std::vector<strategy::Candidate> candidates;
     std::vector<size_t> strategies;  // by tensor, the index of a candidate
     StrategyChange change;           // as far as it is known
   };
-  absl::StatusOr<std::shared_ptr<const strategy::Choices>> choices(const plan::Plan& plan);
 
-  const strategy::JobNetwork* const network_;
-  strategy::CandidateCache cache_;
+  // Without --strategy auto, models have no candidates.
+  bool has_candidates() const { return modelling_.latest() != nullptr && !modelling_.latest()->candidates.empty(); }
+
+  Modelling& modelling_;
   strategy::Correction correction_;
   PushPullCounts counts_;
-  double round_trip_seconds_ = 0;
   std::optional<Wish> wish_;
   std::optional<StrategyChange> proposed_;
 };

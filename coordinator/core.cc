@@ -148,6 +148,12 @@ void Core::on_push_pulls(StreamId stream, uint32_t epoch, std::vector<uint64_t> 
   lifecycle_.propose_next(now, actions);
 }
 
+void Core::on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models, absl::Duration now,
+                       Actions& actions) {
+  parts_.planning.on_modelled(request, std::move(models));
+  lifecycle_.propose_next(now, actions);
+}
+
 void Core::on_fault(StreamId stream, uint32_t member, uint32_t epoch, const absl::Status& why, absl::Duration now,
                     Actions& actions) {
   const std::optional<uint32_t> seat = seat_of_sender(stream, now);

@@ -83,6 +83,9 @@ class Core {
   // The answer to CountPushPulls: by tensor of the plan of `epoch`.
   void on_push_pulls(StreamId stream, uint32_t epoch, std::vector<uint64_t> counts, absl::Duration now,
                      Actions& actions);
+  // The answer to Actions::model.
+  void on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models, absl::Duration now,
+                   Actions& actions);
   // The sender can't go on with `member`, an index in the plan of `epoch`, which the sender follows. Core removes a CPU
   // summer, and fails the job otherwise. An index beyond the plan says that the sender itself can't go on. Core ignores
   // the report if another summer has joined at that index since. Epoch 0: the sender does not know the epoch.

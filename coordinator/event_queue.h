@@ -1,6 +1,6 @@
-// EventQueue passes events from gRPC's threads and from authenticators to the thread of Jobs. Thread safe. Streams
-// share ownership of the queue, and an authenticator's callback holds a weak pointer to it, so an event that arrives
-// after the end of Jobs is dropped.
+// EventQueue passes events from gRPC's threads, from authenticators and from ModelThread to the thread of Jobs. Thread
+// safe. Streams share ownership of the queue, and an authenticator's callback holds a weak pointer to it, so an event
+// that arrives after the end of Jobs is dropped.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,16 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/strategy/models.h"
+#include "coordinator/messages.h"
 #include "coordinator/stream.h"
 
 namespace gleaner::coordinator {
+
+class Job;
 
 // A member has opened the stream.
 struct Opened {
@@ -27,9 +32,15 @@ struct Closed {
 struct Authenticated {
   absl::Status status;
 };
+// Models for a job are made (Modelling::carry_out()).
+struct Modelled {
+  std::weak_ptr<Job> job;
+  ModelRequest request;
+  absl::StatusOr<strategy::Models> models;
+};
 struct Event {
   StreamId stream = 0;
-  std::variant<Opened, v1::MemberMessage, Closed, Authenticated> what;
+  std::variant<Opened, v1::MemberMessage, Closed, Authenticated, Modelled> what;
 };
 
 class EventQueue {

@@ -26,11 +26,12 @@ std::string round_secret(const Service::JobOptions& options, const std::string& 
 }  // namespace
 
 Job::Job(const Env& env, Service::JobOptions options, std::string nonce, std::string session, uint64_t term,
-         std::shared_ptr<Metrics> metrics)
+         std::shared_ptr<Metrics> metrics, Model model)
     : env_(env),
       options_(std::move(options)),
       nonce_(std::move(nonce)),
       metrics_(std::move(metrics)),
+      model_(std::move(model)),
       rounds_(options_.options, now(), {std::move(session), options_.may_resume, 0, term}) {
   update_metrics();
 }
@@ -181,12 +182,19 @@ void Job::on_exited(uint32_t worker, uint32_t local_rank, const RankExit& exit) 
   carry_out();
 }
 
+void Job::on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models) {
+  changed_ = stale_ = true;
+  rounds_.core().on_modelled(request, std::move(models), now(), actions_);
+  carry_out();
+}
+
 void Job::carry_out() {
   rounds_.go_on(now(), actions_);
   for (const std::string& note : actions_.notes) env_.log->info(note, "job", name());
   for (const std::string& warning : actions_.warnings) env_.log->warning(warning, "job", name());
   if (!actions_.notes.empty() || !actions_.warnings.empty()) changed_ = stale_ = true;
   for (const Send& each : actions_.sends) send(each.stream, each.message);
+  if (actions_.model != nullptr) model_(weak_from_this(), std::move(actions_.model));
   actions_ = {};
   tracing_.begin_if_asked(trace_sends_);  // right after the first commit, so that the trace has the first step
   for (const auto& [stream, message] : std::exchange(trace_sends_, {})) {

@@ -4,12 +4,14 @@
 // Job is not thread safe; Jobs calls it under its lock. admit() takes over a stream once its member is authenticated.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/env.h"
 #include "common/control/handshake.h"
@@ -28,12 +30,14 @@ struct Nonces {
   std::string member;
 };
 
-class Job {
+class Job : public std::enable_shared_from_this<Job> {
  public:
   // `nonce`: random. The secret of the data connections is derived from it if `session` is empty or the job is elastic.
-  // `session` and `term`: see Origin. `metrics` may be null.
+  // `session` and `term`: see Origin. `metrics` may be null. `model` has another thread carry out a request; the answer
+  // goes to on_modelled().
+  using Model = std::function<void(std::weak_ptr<Job> job, ModelRequest request)>;
   Job(const Env& env, Service::JobOptions options, std::string nonce, std::string session, uint64_t term,
-      std::shared_ptr<Metrics> metrics);
+      std::shared_ptr<Metrics> metrics, Model model);
 
   const std::string& name() const { return options_.options.job; }
   const std::string& token() const { return options_.token; }
@@ -52,6 +56,7 @@ class Job {
   absl::Status set_bandwidth(Role role, uint32_t index, double bits_per_second);
   void on_ended(Role role, uint32_t index, const absl::Status& how);
   void on_exited(uint32_t worker, uint32_t local_rank, const RankExit& exit);
+  void on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models);
 
   // Ends the job with `why`, if it has not ended, and returns its metrics.
   std::shared_ptr<Metrics> remove(const absl::Status& why);
@@ -98,6 +103,7 @@ class Job {
   const Service::JobOptions options_;
   const std::string nonce_;
   std::shared_ptr<Metrics> metrics_;  // null after remove()
+  const Model model_;
   Rounds rounds_;
   Actions actions_;
   Tracing tracing_{&rounds_};

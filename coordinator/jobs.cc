@@ -68,6 +68,9 @@ absl::StatusOr<std::unique_ptr<Jobs>> Jobs::start(const Env& env, ServiceOptions
                               .Register(*registry)
                               .Add({});
   }
+  GLN_ASSIGN_OR_RETURN(jobs->models_, ModelThread::start([events = jobs->events_](Modelled modelled) {
+                         events->post({0, std::move(modelled)});
+                       }));
   GLN_ASSIGN_OR_RETURN(jobs->thread_, start_thread("gln-jobs", [raw = jobs.get()] { raw->run(); }));
   return jobs;
 }
@@ -75,6 +78,7 @@ absl::StatusOr<std::unique_ptr<Jobs>> Jobs::start(const Env& env, ServiceOptions
 Jobs::~Jobs() {
   stopping_ = true;
   if (thread_.joinable()) thread_.join();
+  models_.reset();
   const absl::Status why = absl::UnavailableError("this coordinator is shutting down");
   {
     absl::MutexLock lock(&mutex_);
@@ -107,7 +111,8 @@ absl::Status Jobs::add(const JobOptions& job, std::shared_ptr<Metrics> metrics) 
   // After that check, since two Metrics of one name share their series, and the first destructor removes the series.
   if (metrics == nullptr && options_.registry != nullptr) metrics = std::make_shared<Metrics>(*options_.registry, name);
   jobs_[name] =
-      std::make_shared<Job>(env_, job, std::move(nonce), std::move(session), options_.term, std::move(metrics));
+      std::make_shared<Job>(env_, job, std::move(nonce), std::move(session), options_.term, std::move(metrics),
+                            [this](auto asking, auto request) { models_->add(std::move(asking), std::move(request)); });
   return absl::OkStatus();
 }
 

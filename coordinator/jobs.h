@@ -22,6 +22,7 @@
 #include "absl/synchronization/mutex.h"
 #include "coordinator/event_queue.h"
 #include "coordinator/job.h"
+#include "coordinator/model_thread.h"
 #include "coordinator/port.h"
 #include "coordinator/service.h"
 
@@ -97,6 +98,7 @@ class Jobs final : public Service {
   const std::string sole_;
   const std::shared_ptr<EventQueue> events_ = std::make_shared<EventQueue>();
   std::unique_ptr<Port> port_;
+  std::unique_ptr<ModelThread> models_;
   prometheus::Counter* turned_away_ = nullptr;  // null without a registry
 
   // Held while metric series are added or removed. Removal takes milliseconds with thousands of jobs, so it happens

@@ -24,6 +24,12 @@ void Jobs::handle(Event& event) {
   if (const auto* answer = std::get_if<Authenticated>(&event.what)) {
     return on_authenticated(event.stream, answer->status);
   }
+  if (auto* modelled = std::get_if<Modelled>(&event.what)) {
+    if (const std::shared_ptr<Job> job = modelled->job.lock()) {
+      job->on_modelled(modelled->request, std::move(modelled->models));
+    }
+    return;
+  }
   const auto joined = joined_streams_.find(event.stream);
   if (const auto* closed = std::get_if<Closed>(&event.what)) {
     new_streams_.erase(event.stream);

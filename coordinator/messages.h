@@ -1,4 +1,5 @@
-// Actions of a coordinator's core, which its driver carries out: messages to members, and lines for the log.
+// Actions of a coordinator's core, which its driver carries out: messages to members, lines for the log, and requests
+// for models.
 //
 // common/control has the messages. A stream ends after Rejected, Failed, Finished and Goodbye.
 #pragma once
@@ -14,6 +15,10 @@
 #include "common/control/coordinator_messages.h"
 #include "common/plan/plan.h"
 #include "coordinator/roster.h"
+
+namespace gleaner::strategy {
+struct ModelRequest;
+}
 
 namespace gleaner::coordinator {
 
@@ -45,11 +50,16 @@ struct Send {
   Message message;
 };
 
+using ModelRequest = std::shared_ptr<const strategy::ModelRequest>;
+
 // The driver carries them out in order.
 struct Actions {
   std::vector<Send> sends;
   std::vector<std::string> notes;     // lines for the log, at level info
   std::vector<std::string> warnings;  // lines for the log, at level warning
+  // To be carried out by another thread, which takes up to half a second (Modelling::carry_out()); its answer is an
+  // event (Core::on_modelled()). Null: there is none.
+  ModelRequest model;
 };
 
 // Adds a message to the member in this seat, if the member is present.

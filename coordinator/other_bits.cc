@@ -23,7 +23,7 @@ struct Step {
 };
 
 // Returns the step of new tensors in a class, each with the strategy that strategy::choose() gives it.
-Step step_in(plan::Bits bits, const strategy::Choices& all, std::vector<TensorGroup> groups) {
+Step step_in(plan::Bits bits, const strategy::Models& all, std::vector<TensorGroup> groups) {
   const std::vector<Candidate> candidates = candidates_of(all.candidates, bits);
   std::vector<std::string> names;
   for (TensorGroup& group : groups) {
@@ -48,7 +48,7 @@ std::vector<Candidate> candidates_of(std::span<const Candidate> all, plan::Bits 
   return kept;
 }
 
-std::optional<OtherBits> compare_bits(const plan::Plan& plan, const strategy::Choices& all) {
+std::optional<OtherBits> compare_bits(const plan::Plan& plan, const strategy::Models& all) {
   if (!plan.bandwidths_known() || plan.workers == 1) return std::nullopt;
   const std::vector<TensorGroup> groups = group_tensors(plan, all.candidates).groups;
   if (std::ranges::all_of(groups, &TensorGroup::is_fixed)) return std::nullopt;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/plan/plan.h"
-#include "common/strategy/candidate_cache.h"
 #include "common/strategy/candidates.h"
+#include "common/strategy/models.h"
 #include "coordinator/strategy_change.h"
 
 namespace gleaner::coordinator {
@@ -19,6 +19,6 @@ std::vector<strategy::Candidate> candidates_of(std::span<const strategy::Candida
 // Returns the modelled times of a step for the tensors of the plan in its class and in the other one. `all` has the
 // candidates of both classes in the network of the plan. None: a bandwidth is unknown, so that times are placeholders,
 // or no tensor moves whose strategy Auto chooses.
-std::optional<OtherBits> compare_bits(const plan::Plan& plan, const strategy::Choices& all);
+std::optional<OtherBits> compare_bits(const plan::Plan& plan, const strategy::Models& all);
 
 }  // namespace gleaner::coordinator

@@ -109,15 +109,14 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
       return std::nullopt;
     }
   }
-  if (!tensors_.empty()) {
-    std::vector<plan::Tensor> tensors = tensors_;
-    if (chooses_strategies()) {
-      GLN_ASSIGN_OR_RETURN(next.strategies, strategies_.choose(next.plan, tensors));
-    }
-    plan::PartitionOptions options{options_.partition_bytes};
-    GLN_ASSIGN_OR_RETURN(options.schedules, schedule_cuts_.of(next.plan));
-    GLN_ASSIGN_OR_RETURN(next.plan, plan::extend_plan(next.plan, std::move(tensors), options, epoch));
-  }
+  if (tensors_.empty()) return next;
+  GLN_ASSIGN_OR_RETURN(const auto models, modelling_.of(next.plan));
+  if (models == nullptr) return next.reason == PlanReason::kRecovery ? std::optional(std::move(next)) : std::nullopt;
+  std::vector<plan::Tensor> tensors = tensors_;
+  if (chooses_strategies()) next.strategies = strategies_.choose(next.plan, tensors, *models);
+  plan::PartitionOptions options{options_.partition_bytes};
+  options.schedules = models->cuts_of(next.plan.schedules);
+  GLN_ASSIGN_OR_RETURN(next.plan, plan::extend_plan(next.plan, std::move(tensors), options, epoch));
   tensors_in_proposal_ = tensors_.size();
   return next;
 }

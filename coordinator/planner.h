@@ -21,8 +21,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
-#include "common/strategy/schedule_cuts.h"
 #include "coordinator/auto_strategies.h"
+#include "coordinator/modelling.h"
 #include "coordinator/options.h"
 #include "coordinator/plan_agreement.h"
 #include "coordinator/roster.h"
@@ -41,14 +41,16 @@ class Planner {
   Planner(const Options* options, const Roster* roster)
       : options_(*options),
         roster_(*roster),
-        strategies_(options->reduction.network.get(), options->reduction.count_times) {}
+        modelling_(options->reduction),
+        strategies_(&modelling_, options->reduction.count_times) {}
 
   // Returns the plan with which the job begins.
   absl::StatusOr<plan::Plan> make_first(uint32_t epoch) const;
   // Returns the plan to propose after `in_force`, if there is a reason for one. `ending`: a rank has left cleanly, so
-  // the only possible reason is new tensors.
+  // the only possible reason is new tensors. New tensors wait for the models of the plan; a recovery plan does not.
   absl::StatusOr<std::optional<Proposal>> make_next(const plan::Plan& in_force, uint32_t epoch, bool ending,
                                                     absl::Duration now);
+  Modelling& modelling() { return modelling_; }
   // The strategies of a job with --strategy auto.
   AutoStrategies& strategies() { return strategies_; }
   const AutoStrategies& strategies() const { return strategies_; }
@@ -78,8 +80,8 @@ class Planner {
   bool is_uneven_ = false;             // a recovery plan has left the shares unequal to the bandwidths
   absl::Duration next_optional_;       // earliest time of the next optional plan
   absl::Duration pause_;               // the last backoff
+  Modelling modelling_;
   AutoStrategies strategies_;
-  strategy::ScheduleCuts schedule_cuts_;
 };
 
 }  // namespace gleaner::coordinator

@@ -20,12 +20,17 @@ absl::Status Planning::propose_next(bool ending, absl::Duration now, Actions& ac
   if (is_proposed() || !has_plan()) return absl::OkStatus();
   if (GLN_INJECT("coordinator: the next plan waits for a tick")) return absl::OkStatus();
   if (!ending) ask_for_counts(now, actions);
-  GLN_ASSIGN_OR_RETURN(std::optional<Planner::Proposal> next,
-                       planner_.make_next(in_force(), agreement_.highest_epoch() + 1, ending, now));
+  auto made = planner_.make_next(in_force(), agreement_.highest_epoch() + 1, ending, now);
+  ask_for_models(actions);
+  GLN_ASSIGN_OR_RETURN(std::optional<Planner::Proposal> next, std::move(made));
   if (!next.has_value()) return absl::OkStatus();
   if (!next->strategies.empty()) actions.notes.push_back(next->strategies);
   propose(std::move(next->plan), next->reason, now, actions);
   return absl::OkStatus();
+}
+
+void Planning::ask_for_models(Actions& actions) {
+  if (ModelRequest request = planner_.modelling().take_request()) actions.model = std::move(request);
 }
 
 // Asks local rank 0 of a worker, if a change of strategies waits for its counts.
@@ -37,6 +42,7 @@ void Planning::ask_for_counts(absl::Duration now, Actions& actions) {
 void Planning::on_step_time(const StepTime& step, absl::Duration now, Actions& actions) {
   if (!planner_.chooses_strategies() || is_proposed()) return;
   const absl::Status status = planner_.strategies().on_measured(in_force(), step, now);
+  ask_for_models(actions);
   if (!status.ok()) {
     actions.warnings.push_back(absl::StrCat("strategies stay as they are: their models fail: ", status.message()));
   }
@@ -56,6 +62,8 @@ bool Planning::commit_if_acknowledged(absl::Duration now, Actions& actions) {
                                        ", ", counted(plan.tensors.size(), "tensor"), " in ",
                                        counted(plan.partitions.size(), "partition")));
   planner_.on_committed(agreement_.reason());
+  planner_.modelling().want(plan);
+  ask_for_models(actions);
   note_strategies(now, actions);
   update_summers(*before, now, actions);
   return true;
@@ -173,6 +181,8 @@ void Planning::adopt(std::shared_ptr<const plan::Plan> plan, absl::Duration now,
   actions.notes.push_back(absl::StrCat("all members have returned: plan of epoch ", plan->epoch, ", ",
                                        counted(plan->tensors.size(), "tensor")));
   agreement_.adopt(std::move(plan));
+  planner_.modelling().want(in_force());
+  ask_for_models(actions);
   note_strategies(now, actions);
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) catch_up(seat, actions);
 }

@@ -69,7 +69,11 @@ class Planning {
 
   // See PlanAgreement and Planner.
   void on_known_epoch(uint32_t epoch) { agreement_.on_known_epoch(epoch); }
-  void set_round_trip(double seconds) { planner_.strategies().set_round_trip(seconds); }
+  void set_round_trip(double seconds) { planner_.modelling().set_round_trip(seconds); }
+  // The answer to Actions::model. propose_next() may have waited for it.
+  void on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models) {
+    planner_.modelling().on_modelled(request, std::move(models));
+  }
   void add_tensors(std::vector<plan::Tensor> tensors) { planner_.add_tensors(std::move(tensors)); }
   // A job with --strategy auto: takes the time of steps under the plan in force, and the answer to CountPushPulls. Both
   // may lead to an optional plan, which changes strategies.
@@ -107,6 +111,7 @@ class Planning {
   void withdraw(Actions& actions);
   void ask_for_counts(absl::Duration now, Actions& actions);
   void note_strategies(absl::Duration now, Actions& actions);
+  void ask_for_models(Actions& actions);
   void propose(plan::Plan plan, PlanReason reason, absl::Duration now, Actions& actions);
   void update_summers(const plan::Plan& before, absl::Duration now, Actions& actions);
 

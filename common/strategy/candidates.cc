@@ -94,26 +94,26 @@ absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const Worke
 }
 
 // Returns the candidate of a schedule, on the hosts that its ranks say.
-absl::StatusOr<Candidate> candidate_of(collective::Spec spec, WorkerNetwork& network) {
+absl::StatusOr<Candidate> schedule_candidate(collective::Spec spec, WorkerNetwork& network) {
   std::iota(network.host_of.begin(), network.host_of.end(), 0);
   for (uint32_t worker = 0; worker < spec.rank_of.size(); ++worker) network.host_of[spec.rank_of[worker]] = worker;
   const auto workers = static_cast<uint32_t>(network.host_of.size());
   GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(spec, workers));
   GLN_ASSIGN_OR_RETURN(Model model, model_of(schedule, network, {}));
   GLN_ASSIGN_OR_RETURN(Model narrow, model_of(schedule, network, narrow_widths(network.local_ranks)));
-  return Candidate{std::move(spec), std::move(model), std::move(narrow), collective::slices_per_vector(schedule), {}};
+  return Candidate{std::move(spec), std::move(model), std::move(narrow), cut_of(schedule), {}};
 }
 
 // Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
-absl::StatusOr<Candidate> candidate_of(collective::Spec spec, WorkerNetwork& network,
-                                       std::span<const MappedSpec> mapped) {
+absl::StatusOr<Candidate> schedule_candidate(collective::Spec spec, WorkerNetwork& network,
+                                             std::span<const MappedSpec> mapped) {
   const auto is_of_spec = [&](const MappedSpec& entry) {
     return entry.spec.algorithm == spec.algorithm && entry.spec.factors == spec.factors &&
            entry.spec.radix == spec.radix && entry.spec.group_sizes == spec.group_sizes;
   };
   const auto entry = std::ranges::find_if(mapped, is_of_spec);
-  if (entry == mapped.end()) return candidate_of(std::move(spec), network);
-  GLN_ASSIGN_OR_RETURN(Candidate candidate, candidate_of(entry->spec, network));
+  if (entry == mapped.end()) return schedule_candidate(std::move(spec), network);
+  GLN_ASSIGN_OR_RETURN(Candidate candidate, schedule_candidate(entry->spec, network));
   candidate.mapped = entry->times;
   return candidate;
 }
@@ -261,6 +261,16 @@ void Model::multiply(double by) {
 
 bool Model::fits(double partition_bytes) const { return message_bytes * partition_bytes <= plan::kMaxPartitionBytes; }
 
+plan::ScheduleCut cut_of(const collective::Schedule& schedule) {
+  plan::ScheduleCut cut{.slices = collective::slices_per_vector(schedule)};
+  if (schedule.postcondition != collective::Postcondition::kAllGather) return cut;
+  cut.has_partial_sums = false;
+  for (const std::vector<collective::Op>& program : schedule.programs) {
+    for (const collective::Op& op : program) cut.blocks = std::max(cut.blocks, op.slice.count);
+  }
+  return cut;
+}
+
 std::string name_of(const Candidate& candidate) { return plan::name_of(candidate.schedule); }
 
 double farthest_latency(const topology::Topology& topology, const topology::Paths& paths, uint32_t workers,
@@ -282,7 +292,7 @@ double farthest_latency(const topology::Topology& topology, const topology::Path
 absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
                                        const collective::Spec& schedule, uint32_t local_ranks) {
   WorkerNetwork network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
-  return candidate_of(schedule, network);
+  return schedule_candidate(schedule, network);
 }
 
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
@@ -294,7 +304,7 @@ absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topo
   if (workers == 1) return all;
   for (collective::Spec& spec : possible_schedules(network)) {
     // An algorithm that does not serve this number of ranks, or whose schedule would be too large, is no candidate.
-    auto candidate = candidate_of(std::move(spec), network, mapped);
+    auto candidate = schedule_candidate(std::move(spec), network, mapped);
     if (candidate.ok()) all.push_back(*std::move(candidate));
   }
   return all;
@@ -310,7 +320,7 @@ std::vector<double> seconds_of(std::span<const Candidate> candidates, double byt
 uint64_t partition_bytes_of(const Candidate& candidate, const NewTensor& tensor) {
   const Model& model = candidate.model_of(tensor.type);
   const uint64_t size =
-      tensor.asked > 0 ? tensor.asked : plan::sliced_partition_bytes(tensor.by_default, candidate.slices);
+      tensor.asked > 0 ? tensor.asked : plan::sliced_partition_bytes(tensor.by_default, candidate.cut.slices);
   return static_cast<uint64_t>(
       std::min(static_cast<double>(size) / model.push_bytes, plan::kMaxPartitionBytes / model.message_bytes));
 }

@@ -25,7 +25,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/accumulator.h"
+#include "common/collective/schedule.h"
 #include "common/collective/spec.h"
+#include "common/plan/partitioner.h"
 #include "common/plan/plan.h"
 #include "common/strategy/owner_times.h"
 #include "common/strategy/rank_maps.h"
@@ -59,12 +61,15 @@ struct Candidate {
   std::optional<collective::Spec> schedule;  // none: summers
   Model model;                               // for types that are not narrow
   Model narrow_model;
-  double slices = 1;               // per partition: slices_per_vector() of a schedule
+  plan::ScheduleCut cut;           // of a schedule
   std::optional<MapTimes> mapped;  // of a schedule with a rank map or masters by map_ranks()
 
   bool is_by_summers() const { return !schedule.has_value(); }
   const Model& model_of(DataType type) const { return is_narrow(type) ? narrow_model : model; }
 };
+
+// Returns what a schedule does with a partition.
+plan::ScheduleCut cut_of(const collective::Schedule& schedule);
 
 // Returns the name of the strategy: "summers", "ring", or "blueconnect 3,2,2".
 std::string name_of(const Candidate& candidate);

@@ -5,12 +5,21 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/faults.h"
 
 namespace gleaner::sim {
 namespace {
 
 constexpr Nanoseconds kTick = 5 * kMillisecond;
 constexpr Nanoseconds kLongestTrip = 2 * kMillisecond;
+
+uint64_t times_modelled() {
+  static const faults::Site* const site =
+      *std::ranges::find(faults::sites(), absl::string_view("coordinator: strategies are modelled"),
+                         [](const faults::Site* each) { return absl::string_view(each->name); });
+  return site->reached;
+}
 
 }  // namespace
 
@@ -35,16 +44,31 @@ void Control::tick(size_t server) {
 void Control::act(size_t server, const std::function<void(Core&, coordinator::Actions&)>& what) {
   coordinator::Actions actions;
   Core& core = *servers_[server]->core;
+  const uint64_t modelled = times_modelled();
   what(core, actions);
   const std::string name = absl::StrCat("coordinator ", server, ": ");
   for (const std::string& note : actions.notes) world_->report->trace(world_->events.now(), name, note);
   for (const std::string& warning : actions.warnings) world_->report->trace(world_->events.now(), name, warning);
   if (core.plan().epoch < servers_[server]->told_epoch) world_->report->fail(name, "the epoch decreased");
   servers_[server]->told_epoch = core.plan().epoch;
+  if (times_modelled() > modelled) world_->report->fail(name, "an event waited until strategies were modelled");
+  if (actions.model != nullptr) model(server, std::move(actions.model));
   for (const coordinator::Send& send : actions.sends) {
     tell(send.stream, send.message);
     repeat_welcome(send);
   }
+}
+
+// Carries out a request beside the core, whose events go on meanwhile.
+void Control::model(size_t server, coordinator::ModelRequest request) {
+  const Nanoseconds time = world_->dice.between(0, world_->dice.chance(0.05) ? 100 * kMillisecond : kMillisecond / 5);
+  world_->events.after(time, [this, server, request = std::move(request)] {
+    if (servers_[server]->dead || world_->over) return;
+    auto models = coordinator::Modelling::carry_out(*request);
+    act(server, [&](Core& core, coordinator::Actions& actions) {
+      core.on_modelled(request, std::move(models), world_->time(), actions);
+    });
+  });
 }
 
 void Control::repeat_welcome(const coordinator::Send& send) {

@@ -73,6 +73,7 @@ class Control {
   void lose();
   void tick(size_t server);
   void act(size_t server, const std::function<void(Core&, coordinator::Actions&)>& what);
+  void model(size_t server, coordinator::ModelRequest request);
   void tell(Stream stream, const coordinator::Message& message);
   void repeat_welcome(const coordinator::Send& send);
   Nanoseconds delay(Nanoseconds& last);

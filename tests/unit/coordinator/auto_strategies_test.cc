@@ -221,9 +221,13 @@ TEST_F(AutoStrategiesTest, NewTensorsAreChosenByCorrectedModels) {
 TEST_F(AutoStrategiesTest, AnotherStrategyIsNeverCorrected) {
   Options fixed = auto_options();
   fixed.reduction.strategy = collective::Spec{"ring"};
-  Planner planner(&fixed, &fleet.core->roster());
-  EXPECT_FALSE(planner.chooses_strategies());
-  EXPECT_THAT(planner.strategies().candidate_times(fleet.core->plan()), IsEmpty());
+  Fleet ring(fixed);
+  ring.start();
+  ring.declare_all("w");
+  ring.settle();
+  EXPECT_EQ(ring.core->plan().tensors[0].schedule, 0u);
+  EXPECT_THAT(ring.core->summary().candidates, IsEmpty());
+  EXPECT_EQ(ring.core->summary().bits.other, std::nullopt);
 }
 
 }  // namespace

@@ -183,7 +183,11 @@ class Fleet {
       }
     }
     notes.insert(notes.end(), actions.notes.begin(), actions.notes.end());
+    const ModelRequest request = std::move(actions.model);
     actions = {};
+    if (request == nullptr) return;
+    core->on_modelled(request, Modelling::carry_out(*request), now, actions);
+    collect();
   }
 
   uint32_t epoch(uint32_t seat) const {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "common/plan/partitioner.h"
@@ -26,8 +27,8 @@ plan::Plan plan_of(plan::Bits bits, const std::vector<plan::Tensor>& tensors) {
 std::optional<OtherBits> compared(const plan::Plan& plan) {
   const strategy::JobNetwork racks{
       *topology::racks(2, 4, {10e9, 10e9, 5e-6}), strategy::RankMapSource::kIdentity, {}, {}};
-  strategy::CandidateCache cache;
-  return compare_bits(plan, **cache.of(plan, 0, &racks));
+  return compare_bits(
+      plan, *strategy::model(strategy::request_for(plan, std::make_shared<strategy::JobNetwork>(racks), 0, true)));
 }
 
 TEST(OtherBits, ScheduleTakesTheStrategiesOfAuto) {

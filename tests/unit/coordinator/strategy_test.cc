@@ -22,6 +22,15 @@ Options with_strategy(uint32_t workers, strategy::Strategy strategy) {
   return options;
 }
 
+// Makes the plan after `in_force`, once its models are there.
+absl::StatusOr<std::optional<Planner::Proposal>> next_of(Planner& planner, const plan::Plan& in_force) {
+  planner.modelling().want(in_force);
+  if (const ModelRequest request = planner.modelling().take_request()) {
+    planner.modelling().on_modelled(request, Modelling::carry_out(*request));
+  }
+  return planner.make_next(in_force, 2, false, absl::ZeroDuration());
+}
+
 std::string refusal(const Options& options) { return std::string(validate(options).message()); }
 
 TEST(Strategy, ServesTheNumberOfWorkers) {
@@ -51,7 +60,7 @@ TEST(Strategy, TensorsHaveTheScheduleUnlessTheyAccumulate) {
   const auto first = planner.make_first(1);
   ASSERT_TRUE(first.ok()) << first.status();
   planner.add_tensors({{"w", 100}, {"r", 100, DataType::kFloat32, 0, 0, true}});
-  const auto next = planner.make_next(*first, 2, false, absl::ZeroDuration());
+  const auto next = next_of(planner, *first);
   ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
   const plan::Plan& plan = (*next)->plan;
   EXPECT_EQ(plan.schedules, std::vector<Spec>{{"ring"}});
@@ -68,7 +77,7 @@ TEST(Strategy, PartitionsOfAScheduleAreLarger) {
     seat_all(roster, options);
     Planner planner(&options, &roster);
     planner.add_tensors({{"w", 16 << 20}});
-    const auto next = planner.make_next(*planner.make_first(1), 2, false, absl::ZeroDuration());
+    const auto next = next_of(planner, *planner.make_first(1));
     uint32_t bytes = 0;
     for (const plan::Partition& partition : (*next)->plan.partitions) bytes = std::max(bytes, partition.bytes);
     return bytes;
@@ -86,9 +95,9 @@ TEST(Strategy, AutoGoesBySize) {
   Planner planner(&options, &roster);
   const auto first = planner.make_first(1);
   ASSERT_TRUE(first.ok() && first->schedules.empty()) << first.status();
-  planner.strategies().set_round_trip(100e-6);
+  planner.modelling().set_round_trip(100e-6);
   planner.add_tensors({{"small", 1}, {"large", 1 << 20}});
-  const auto next = planner.make_next(*first, 2, false, absl::ZeroDuration());
+  const auto next = next_of(planner, *first);
   ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
   const plan::Plan& plan = (*next)->plan;
   EXPECT_EQ(plan.tensors[1].schedule, std::nullopt);
@@ -115,7 +124,7 @@ TEST(Strategy, AutoStaysInRankOrderByDefault) {
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->bits, plan::Bits::kRankOrder);
   planner.add_tensors({{"small", 1}, {"medium", 64 << 10}, {"large", 16 << 20}});
-  const auto next = planner.make_next(*first, 2, false, absl::ZeroDuration());
+  const auto next = next_of(planner, *first);
   ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
   EXPECT_EQ(plan::validate((*next)->plan), absl::OkStatus());
   EXPECT_EQ((*next)->plan.bits, plan::Bits::kRankOrder);
@@ -129,7 +138,7 @@ TEST(Strategy, ACoordinatorThatTakesUpAJobKeepsItsBits) {
   plan::Plan in_force = *planner.make_first(1);
   in_force.bits = plan::Bits::kSchedule;  // the earlier coordinator had other options
   planner.add_tensors({{"large", 16 << 20}});
-  const auto next = planner.make_next(in_force, 2, false, absl::ZeroDuration());
+  const auto next = next_of(planner, in_force);
   ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
   EXPECT_EQ((*next)->plan.bits, plan::Bits::kSchedule);
   EXPECT_TRUE((*next)->plan.tensors[0].schedule.has_value());

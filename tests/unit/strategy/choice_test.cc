@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/strategy/candidate_cache.h"
+#include <memory>
+
+#include "common/strategy/models.h"
 #include "common/topology/builders.h"
 
 namespace gleaner::strategy {
@@ -25,10 +27,9 @@ plan::Plan plan_of(uint32_t workers, uint32_t summers) {
 }
 
 std::string chosen(plan::Plan& plan, std::vector<plan::Tensor>& tensors) {
-  CandidateCache cache;
-  const auto choices = cache.of(plan, kRoundTrip);
-  EXPECT_TRUE(choices.ok()) << choices.status();
-  return choose(plan, tensors, (*choices)->candidates, (*choices)->fleet);
+  const auto models = model(request_for(plan, nullptr, kRoundTrip, true));
+  EXPECT_TRUE(models.ok()) << models.status();
+  return choose(plan, tensors, models->candidates, models->fleet);
 }
 
 TEST(Choice, NetworkHasWorkersAndSummersThatOwn) {
@@ -56,12 +57,11 @@ TEST(Choice, EqualStrategiesShareASchedule) {
 }
 
 TEST(Choice, SlowUplinksNeedSchedules) {
-  const JobNetwork network{.topology = *topology::racks(2, 4, {10e9, 10e9, 10e-6})};
+  const auto network = std::make_shared<JobNetwork>(*topology::racks(2, 4, {10e9, 10e9, 10e-6}));
   plan::Plan plan = plan_of(8, 0);
   std::vector<plan::Tensor> tensors = {{"small", 1}, {"large", 16 << 20}};
-  CandidateCache cache;
-  const auto choices = *cache.of(plan, 0, &network);
-  choose(plan, tensors, choices->candidates, choices->fleet);
+  const Models models = *model(request_for(plan, network, 0, true));
+  choose(plan, tensors, models.candidates, models.fleet);
   EXPECT_EQ(tensors[0].schedule, std::nullopt);
   ASSERT_TRUE(tensors[1].schedule.has_value()) << "owners would send each byte across the uplink several times";
 }
@@ -86,32 +86,6 @@ TEST(Choice, OneWorkerNeedsNoSchedule) {
   std::vector<plan::Tensor> tensors = {{"a", 64 << 10}};
   chosen(plan, tensors);
   EXPECT_EQ(tensors[0].schedule, std::nullopt);
-}
-
-TEST(CandidateCache, ModelsOncePerNetwork) {
-  CandidateCache cache;
-  plan::Plan plan = plan_of(8, 1);
-  const auto first = *cache.of(plan, kRoundTrip);
-  EXPECT_EQ(*cache.of(plan, 1.2 * kRoundTrip), first);
-  const auto later = *cache.of(plan, 2 * kRoundTrip);
-  EXPECT_NE(later, first);
-  EXPECT_EQ(later->candidates[0].model.latency_seconds, 2 * first->candidates[0].model.latency_seconds);
-  plan.members[8] = {};
-  EXPECT_NE(*cache.of(plan, 2 * kRoundTrip), later);
-}
-
-TEST(CandidateCache, HasTheSchedulesOfThePlan) {
-  CandidateCache cache;
-  plan::Plan plan = plan_of(8, 0);
-  const auto first = *cache.of(plan, kRoundTrip);
-  plan.schedules = {{.algorithm = "two-level", .factors = {4, 2}},
-                    {.algorithm = "ring", .rank_of = {7, 6, 5, 4, 3, 2, 1, 0}}};
-  const auto more = *cache.of(plan, kRoundTrip);
-  ASSERT_EQ(more->candidates.size(), first->candidates.size() + 2);
-  EXPECT_EQ(more->candidates.back().schedule, plan.schedules[1]);
-  EXPECT_EQ(*cache.of(plan, kRoundTrip), more);
-  plan.schedules = {{"blueconnect", {5, 2}}};
-  EXPECT_TRUE(absl::IsInvalidArgument(cache.of(plan, kRoundTrip).status()));
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "common/strategy/candidate_cache.h"
 #include "common/strategy/candidates.h"
 #include "common/strategy/choice.h"
+#include "common/strategy/models.h"
 #include "common/topology/builders.h"
 #include "tests/unit/strategy/mixed_racks.h"
 
@@ -105,10 +105,9 @@ TEST(RankMaps, AutoTakesThemIntoThePlan) {
   for (uint32_t i = 0; i < 8; ++i) plan.members.push_back({10e9});
   plan.first_partition = {0};
   std::vector<plan::Tensor> tensors = {{"large", 64 << 20}};
-  CandidateCache cache;
-  const auto choices = cache.of(plan, 20e-6, &network);
-  ASSERT_TRUE(choices.ok()) << choices.status();
-  const std::string line = choose(plan, tensors, (*choices)->candidates, (*choices)->fleet);
+  const auto models = model(request_for(plan, std::make_shared<JobNetwork>(network), 20e-6, true));
+  ASSERT_TRUE(models.ok()) << models.status();
+  const std::string line = choose(plan, tensors, models->candidates, models->fleet);
   ASSERT_TRUE(tensors[0].schedule.has_value()) << line;
   EXPECT_THAT(plan.schedules[*tensors[0].schedule].rank_of, SizeIs(8)) << line;
   EXPECT_THAT(line, HasSubstr("rank map: "));

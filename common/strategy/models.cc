@@ -1,0 +1,82 @@
+#include "common/strategy/models.h"
+
+#include <algorithm>
+
+#include "common/base/status_macros.h"
+#include "common/collective/algorithms.h"
+#include "common/plan/uplinks.h"
+#include "common/strategy/choice.h"
+
+namespace gleaner::strategy {
+namespace {
+
+// Returns what the network of a plan knows of a member; an empty place if it owns no partition.
+plan::Member link_of(const plan::Member& member) {
+  if (!member.is_here() || member.on_standby) return {};
+  return {.bits_per_second = member.bits_per_second, .bandwidth_assumed = member.bandwidth_assumed};
+}
+
+bool has_cut(const Models& models, const collective::Spec& schedule) {
+  return std::ranges::find(models.cuts, schedule, [](const auto& cut) { return cut.first; }) != models.cuts.end();
+}
+
+absl::Status add_candidates(const ModelRequest& request, Models& models) {
+  const plan::Plan& plan = request.plan;
+  GLN_ASSIGN_OR_RETURN(const topology::Topology network,
+                       network_of(plan, request.round_trip_seconds, request.network.get()));
+  const uint32_t summers = network.host_count() - plan.workers;
+  std::span<const MappedSpec> mapped;
+  if (request.network != nullptr) mapped = request.network->mapped;
+  GLN_ASSIGN_OR_RETURN(models.candidates, candidates(network, plan.workers, summers, mapped, plan.local_ranks));
+  GLN_ASSIGN_OR_RETURN(models.fleet, plan::fleet_of(network, plan.workers, summers));
+  // The best factors of BlueConnect may have been others when the plan was made.
+  for (const collective::Spec& schedule : plan.schedules) {
+    if (std::ranges::find(models.candidates, schedule, &Candidate::schedule) != models.candidates.end()) continue;
+    GLN_ASSIGN_OR_RETURN(Candidate candidate, candidate_of(network, plan.workers, schedule, plan.local_ranks));
+    models.candidates.push_back(std::move(candidate));
+  }
+  for (const Candidate& candidate : models.candidates) {
+    if (candidate.schedule.has_value()) models.cuts.push_back({*candidate.schedule, candidate.cut});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<plan::ScheduleCut> Models::cuts_of(std::span<const collective::Spec> schedules) const {
+  std::vector<plan::ScheduleCut> found;
+  for (const collective::Spec& schedule : schedules) {
+    found.push_back(std::ranges::find(cuts, schedule, [](const auto& cut) { return cut.first; })->second);
+  }
+  return found;
+}
+
+bool ModelRequest::serves(const plan::Plan& other, const Models& models) const {
+  const auto has_schedule = [&](const collective::Spec& schedule) { return has_cut(models, schedule); };
+  if (plan.workers != other.workers || !std::ranges::all_of(other.schedules, has_schedule)) return false;
+  if (!compares) return true;
+  return plan.local_ranks == other.local_ranks && std::ranges::equal(plan.members, other.members, {}, link_of, link_of);
+}
+
+ModelRequest request_for(const plan::Plan& plan, std::shared_ptr<const JobNetwork> network, double round_trip_seconds,
+                         bool compares) {
+  ModelRequest request{{}, std::move(network), round_trip_seconds, compares};
+  request.plan.workers = plan.workers;
+  request.plan.local_ranks = plan.local_ranks;
+  request.plan.members = plan.members;
+  request.plan.schedules = plan.schedules;
+  return request;
+}
+
+absl::StatusOr<Models> model(const ModelRequest& request) {
+  Models models;
+  if (request.compares) GLN_RETURN_IF_ERROR(add_candidates(request, models));
+  for (const collective::Spec& spec : request.plan.schedules) {
+    if (has_cut(models, spec)) continue;
+    GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(spec, request.plan.workers));
+    models.cuts.push_back({spec, cut_of(schedule)});
+  }
+  return models;
+}
+
+}  // namespace gleaner::strategy
