@@ -1,8 +1,6 @@
 #include "common/collective/blueconnect.h"
 
-#include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/collective/scatter.h"
@@ -36,20 +34,6 @@ absl::StatusOr<Schedule> blueconnect(const std::vector<uint32_t>& factors) {
   }
   add_staged_all_reduce(builder, ranks, ranks, stages);
   return builder.take();
-}
-
-double blueconnect_seconds(const std::vector<uint32_t>& factors, double bytes, double alpha_seconds,
-                           const std::vector<double>& bits_per_second) {
-  double seconds = 0, below = 1;  // below: p_0 ⋯ p_(i-1)
-  double rate = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < factors.size(); ++i) {
-    const uint32_t p = factors[i];
-    rate = std::min(rate, bits_per_second[i] / below);
-    const double steps = std::has_single_bit(p) ? std::countr_zero(p) : p - 1;
-    seconds += 2 * (steps * alpha_seconds + (p - 1.0) / p * (bytes / below) * 8 / rate);
-    below *= p;
-  }
-  return seconds;
 }
 
 }  // namespace gleaner::collective

@@ -21,13 +21,4 @@ std::vector<uint32_t> prime_factors(uint32_t number);
 // Requires that the product of the factors fits into uint32_t. InvalidArgument: a factor is below 2.
 absl::StatusOr<Schedule> blueconnect(const std::vector<uint32_t>& factors);
 
-// Returns the seconds that BlueConnect takes on a hierarchical network by Eq. 7, with the minimum over 0 <= j <= i as
-// in Eq. 6 (the print excludes j = i, so that w_i would never count):
-//   2 Σ_i T(p_i, N / (p_0 ⋯ p_(i-1)), α, min over j <= i of w_j / (p_0 ⋯ p_(j-1))).
-// T is (p - 1) α + (p - 1)/p · N/w for rings, and log2(p) α + (p - 1)/p · N/w for powers of two (Eq. 1).
-// `bits_per_second[i]`: w_i, the bandwidth of tier i of the network: of the link that all p_0 ⋯ p_(i-1) ranks below it
-// share. Requires one for each factor.
-double blueconnect_seconds(const std::vector<uint32_t>& factors, double bytes, double alpha_seconds,
-                           const std::vector<double>& bits_per_second);
-
 }  // namespace gleaner::collective

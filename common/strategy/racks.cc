@@ -121,10 +121,6 @@ std::vector<uint32_t> equal_stages(const collective::Stage& racks) {
   return {static_cast<uint32_t>(racks.size()), static_cast<uint32_t>(racks.front().size())};
 }
 
-bool hierarchical_pays(double workers, double racks, double core, double pbox, double worker, double c) {
-  return workers * (racks - 1) / (racks * core) > std::max(workers / pbox, 1 / worker) + c;
-}
-
 std::vector<Rack> describe_racks(const topology::Topology& topology, const topology::Paths& paths,
                                  const collective::Stage& racks) {
   RackNetwork network(topology, paths);

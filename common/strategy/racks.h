@@ -44,9 +44,6 @@ collective::Stage racks_of(const topology::Topology& topology, uint32_t hosts);
 // Returns {number of racks, hosts in each} if the racks have equally many hosts, at least two; else an empty list.
 std::vector<uint32_t> equal_stages(const collective::Stage& racks);
 
-// Returns PHub's condition as it is printed, in which a PBox of its own is the master of each rack. Times are per byte.
-bool hierarchical_pays(double workers, double racks, double core, double pbox, double worker, double c);
-
 // A rack, with bandwidths in bit/s each way.
 struct Rack {
   uint32_t workers = 0;

@@ -17,6 +17,7 @@
 #include "common/collective/racks.h"
 #include "common/collective/two_level.h"
 #include "common/topology/builders.h"
+#include "tests/unit/collective/blueconnect_seconds.h"
 #include "tests/unit/collective/counts.h"
 
 namespace gleaner::collective {

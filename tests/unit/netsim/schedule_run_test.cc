@@ -16,6 +16,7 @@
 #include "common/ranks/hdrm.h"
 #include "networks.h"
 #include "sim/bounds.h"
+#include "tests/unit/collective/blueconnect_seconds.h"
 
 namespace gleaner::netsim {
 namespace {

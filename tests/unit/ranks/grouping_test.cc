@@ -6,8 +6,8 @@
 
 #include "common/collective/groups.h"
 #include "common/collective/two_level.h"
-#include "common/ranks/affinity.h"
 #include "common/ranks/path_distances.h"
+#include "tests/unit/ranks/affinity.h"
 #include "tests/unit/ranks/cloud.h"
 #include "tests/unit/ranks/network.h"
 #include "tests/unit/ranks/noisy_racks.h"

@@ -38,15 +38,6 @@ TEST(Racks, PlacesCountMoreThanSwitches) {
   EXPECT_THAT(racks_of(*placed, 4), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3)));
 }
 
-// Luo §2.3 as printed: with little bandwidth between racks the hierarchy pays, with much or a slow PBox it does not.
-TEST(Racks, PrintedCondition) {
-  EXPECT_TRUE(hierarchical_pays(8, 4, 10, 100, 10, 0.1));    // 0.6 > 0.1 + 0.1
-  EXPECT_FALSE(hierarchical_pays(8, 4, 40, 100, 10, 0.1));   // 0.15 < 0.2
-  EXPECT_FALSE(hierarchical_pays(8, 4, 10, 10, 10, 0.1));    // 0.6 < 0.8 + 0.1
-  EXPECT_FALSE(hierarchical_pays(8, 4, 10, 100, 1.5, 0.1));  // 0.6 < 0.667 + 0.1
-  EXPECT_FALSE(hierarchical_pays(8, 1, 10, 100, 10, 0));     // nothing crosses
-}
-
 TEST(Racks, EqualRacksHaveTheClosedForm) {
   const double link = 10e9, uplink = 20e9;
   const auto topology = *topology::racks(3, 4, {link, uplink, 1e-6});

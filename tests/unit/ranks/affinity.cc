@@ -1,4 +1,4 @@
-#include "common/ranks/affinity.h"
+#include "tests/unit/ranks/affinity.h"
 
 #include <algorithm>
 #include <cmath>
