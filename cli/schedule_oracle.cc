@@ -19,6 +19,7 @@ absl::StatusOr<TensorPlan> parse_tensor_plan(const std::string& text) try {
   json.at("algorithm").get_to(spec.algorithm);
   json.at("stages").get_to(spec.factors);
   json.at("radix").get_to(spec.radix);
+  json.at("blocks").get_to(spec.blocks);
   json.at("ranks").get_to(spec.rank_of);
   json.at("group_sizes").get_to(spec.group_sizes);
   json.at("global_chunks").get_to(spec.masters.global);

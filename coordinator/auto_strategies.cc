@@ -123,8 +123,9 @@ std::optional<StrategyChange> AutoStrategies::on_plan(const plan::Plan& plan, ab
 }
 
 std::vector<CandidateTimes> AutoStrategies::candidate_times(const plan::Plan& in_force) const {
-  if (!has_candidates()) return {};
-  const std::vector<Candidate>& candidates = modelling_.latest()->candidates;
+  const Models* const models = modelling_.present(in_force);
+  if (models == nullptr || models->candidates.empty()) return {};
+  const std::vector<Candidate>& candidates = models->candidates;
   const std::vector<Candidate> corrected = correction_.corrected(candidates);
   std::vector<strategy::TensorGroup> groups = group_tensors(in_force, candidates).groups;
   std::ranges::stable_sort(groups, std::ranges::greater(), &strategy::TensorGroup::bytes);
@@ -149,8 +150,9 @@ std::vector<CandidateTimes> AutoStrategies::candidate_times(const plan::Plan& in
 }
 
 std::optional<OtherBits> AutoStrategies::other_bits(const plan::Plan& in_force) const {
-  if (!has_candidates()) return std::nullopt;
-  return compare_bits(in_force, *modelling_.latest());
+  const Models* const models = modelling_.present(in_force);
+  if (models == nullptr || models->candidates.empty()) return std::nullopt;
+  return compare_bits(in_force, *models);
 }
 
 }  // namespace gleaner::coordinator

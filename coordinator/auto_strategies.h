@@ -55,9 +55,10 @@ class AutoStrategies {
   void on_withdrawn() { proposed_.reset(); }
 
   // Returns the candidates with their modelled and corrected times, for tensors of the sizes that the plan has,
-  // also the candidates of the other class of bits.
+  // also the candidates of the other class of bits. Empty while the models for the plan are made, and without
+  // --strategy auto.
   std::vector<CandidateTimes> candidate_times(const plan::Plan& in_force) const;
-  // Returns the time of a step in the other class of bits (other_bits.h). None: no strategy was chosen yet.
+  // Returns the time of a step in the other class of bits (other_bits.h). None: as for candidate_times().
   std::optional<OtherBits> other_bits(const plan::Plan& in_force) const;
 
  private:
@@ -67,9 +68,6 @@ class AutoStrategies {
     std::vector<size_t> strategies;  // by tensor, the index of a candidate
     StrategyChange change;           // as far as it is known
   };
-
-  // Without --strategy auto, models have no candidates.
-  bool has_candidates() const { return modelling_.latest() != nullptr && !modelling_.latest()->candidates.empty(); }
 
   Modelling& modelling_;
   strategy::Correction correction_;

@@ -2,11 +2,8 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/overloaded.h"
 #include "common/control/codec.h"
-#include "common/proto/proof.h"
-#include "common/wire/handshake.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -15,13 +12,6 @@ constexpr absl::Duration kTickEvery = absl::Milliseconds(100);
 constexpr absl::Duration kIdleTickEvery = absl::Milliseconds(500);  // while no member is connected
 constexpr absl::Duration kSlowTickEvery = absl::Seconds(1);  // for metrics, and for changes of state() by reports
 constexpr absl::Duration kLinger = absl::Seconds(2);         // for members to hear the outcome and close their streams
-
-std::string round_secret(const Service::JobOptions& options, const std::string& nonce) {
-  const wire::Secret secret =
-      wire::derive_secret(options.data_secret, options.options.job,
-                          ConstBytes(reinterpret_cast<const std::byte*>(nonce.data()), nonce.size()));
-  return {secret.begin(), secret.end()};
-}
 
 }  // namespace
 
@@ -243,33 +233,13 @@ Stream::Outgoing Job::encode_for(const Peer& peer, const Message& message) {
 
 // Encodes any message except Rejected, which becomes the status that ends the stream.
 v1::CoordinatorMessage Job::encode(const Peer& peer, const Message& message) const {
-  return std::visit(Overloaded{[&](const Welcome& welcome) { return control::encode(admission(peer, welcome)); },
-                               [](const Rejected&) { return v1::CoordinatorMessage(); },
-                               [](const auto& each) { return control::encode(control::CoordinatorMessage(each)); }},
-                    message);
-}
-
-control::Admission Job::admission(const Peer& peer, Welcome welcome) const {
-  const bool elastic = options_.options.is_elastic();
-  welcome.workers = rounds_.core().roster().ranks() / options_.options.local_ranks;
-  welcome.local_ranks = options_.options.local_ranks;
-  welcome.elastic = elastic;
-  welcome.deadline = options_.options.deadline;
-  control::Admission admission;
-  // Members derive the secret of the data connections from this nonce. The secret has to stay the same under the next
-  // coordinator, so the session serves as nonce. Each round has a nonce of its own, so no member of one round has the
-  // secret of another.
-  admission.job_nonce = elastic                   ? absl::StrCat(nonce_, "/", rounds_.number())
-                        : welcome.session.empty() ? nonce_
-                                                  : welcome.session;
-  admission.welcome = std::move(welcome);
-  if (token().empty()) {
-    admission.secret = elastic ? round_secret(options_, admission.job_nonce) : options_.data_secret;
-  } else {
-    admission.proof = proto::make_proof(token(), proto::Prover::kCoordinator, peer.nonces.coordinator,
-                                        peer.nonces.member, admission.job_nonce);
-  }
-  return admission;
+  return std::visit(
+      Overloaded{[&](const Welcome& welcome) {
+                   return control::encode(welcome_message(options_, nonce_, rounds_, peer.nonces, welcome));
+                 },
+                 [](const Rejected&) { return v1::CoordinatorMessage(); },
+                 [](const auto& each) { return control::encode(control::CoordinatorMessage(each)); }},
+      message);
 }
 
 void Job::admit_observer(StreamId stream) {
@@ -294,7 +264,8 @@ void Job::send_summary(StreamId stream) {
 }
 
 void Job::welcome_observer(const Peer& peer) {
-  control::Admission answer = admission(peer, {0, rounds_.core().roster().summers(), ""});
+  control::Admission answer =
+      welcome_message(options_, nonce_, rounds_, peer.nonces, {0, rounds_.core().roster().summers(), ""});
   answer.secret.clear();  // an observer has no data connections
   peer.stream->send(Stream::encode(control::encode(answer)));
 }

@@ -21,14 +21,9 @@
 #include "coordinator/service.h"
 #include "coordinator/stream.h"
 #include "coordinator/tracing.h"
+#include "coordinator/welcome.h"
 
 namespace gleaner::coordinator {
-
-// The nonces that the two ends of a stream drew for its handshake.
-struct Nonces {
-  std::string coordinator;
-  std::string member;
-};
 
 class Job : public std::enable_shared_from_this<Job> {
  public:
@@ -96,7 +91,6 @@ class Job : public std::enable_shared_from_this<Job> {
   void send(StreamId stream, const Message& message);
   Stream::Outgoing encode_for(const Peer& peer, const Message& message);
   v1::CoordinatorMessage encode(const Peer& peer, const Message& message) const;
-  control::Admission admission(const Peer& peer, Welcome welcome) const;
   absl::Duration now() const { return env_.clock->since_start(); }
 
   const Env env_;

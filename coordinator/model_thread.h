@@ -1,6 +1,5 @@
-// ModelThread carries out the requests for models of all jobs (modelling.h), one after the other, on a thread of its
-// own
-// ("gln-models"). Thread safe.
+// ModelThread carries out the requests for models of all jobs (modelling.h), one after the other, on the thread
+// "gln-models". Thread safe.
 #pragma once
 
 #include <deque>

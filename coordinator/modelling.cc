@@ -19,19 +19,19 @@ double Modelling::round_trip() const {
 }
 
 absl::StatusOr<std::shared_ptr<const strategy::Models>> Modelling::of(const plan::Plan& plan) {
-  static const auto kNoModels = std::make_shared<const strategy::Models>();
-  if (!compares_ && plan.schedules.empty()) return kNoModels;
-  if (!error_.ok()) return std::exchange(error_, absl::OkStatus());
+  if (!compares_ && plan.schedules.empty()) return std::make_shared<const strategy::Models>();
   want(plan);
   if (GLN_MUTATION("an event waits for models")) {
     if (const ModelRequest request = take_request()) on_modelled(request, carry_out(*request));
   }
+  if (has_failed(plan)) return error_;
   return have(plan) ? models_ : nullptr;
 }
 
 void Modelling::want(const plan::Plan& plan) {
-  if (on_way_ != nullptr || (!compares_ && plan.schedules.empty())) return;
-  if (have(plan) && are_similar(modelled_->round_trip_seconds, round_trip())) return;
+  if (on_way_ != nullptr || has_failed(plan) || (!compares_ && plan.schedules.empty())) return;
+  // Cuts do not depend on the round trip.
+  if (have(plan) && (!compares_ || are_similar(modelled_->round_trip_seconds, round_trip()))) return;
   wanted_ =
       std::make_shared<const strategy::ModelRequest>(strategy::request_for(plan, network_, round_trip(), compares_));
 }
@@ -49,9 +49,14 @@ absl::StatusOr<strategy::Models> Modelling::carry_out(const strategy::ModelReque
 
 void Modelling::on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models) {
   if (request != on_way_) return;
-  modelled_ = std::exchange(on_way_, nullptr);
-  error_ = models.status();
-  models_ = models.ok() ? std::make_shared<const strategy::Models>(*std::move(models)) : nullptr;
+  on_way_ = nullptr;
+  if (!models.ok()) {
+    failed_ = request;
+    error_ = models.status();
+    return;
+  }
+  modelled_ = request;
+  models_ = std::make_shared<const strategy::Models>(*std::move(models));
 }
 
 }  // namespace gleaner::coordinator

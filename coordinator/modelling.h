@@ -23,13 +23,14 @@ class Modelling {
   // Sets the round trip between members. 0: not measured.
   void set_round_trip(double seconds) { round_trip_seconds_ = seconds; }
 
-  // Returns the models for this plan. Null: they are not made yet, and a request for them is on its way. Returns the
-  // error of a request once. A job whose owners sum all tensors has empty models.
+  // Returns the models for this plan. Null: they are not made yet; the caller passes on take_request(), and asks again
+  // after on_modelled(). An error: models for this plan can't be made. A job whose owners sum all tensors has empty
+  // models.
   absl::StatusOr<std::shared_ptr<const strategy::Models>> of(const plan::Plan& plan);
   // Asks for the models of this plan, if the present ones do not fit.
   void want(const plan::Plan& plan);
-  // Returns the latest models; null: there are none yet.
-  const std::shared_ptr<const strategy::Models>& latest() const { return models_; }
+  // Returns the present models, if they are for this plan; else null.
+  const strategy::Models* present(const plan::Plan& plan) const { return have(plan) ? models_.get() : nullptr; }
 
   // Returns a request that the driver has to carry out, each one once. Null: there is none. The next one follows when
   // this one is answered.
@@ -41,6 +42,7 @@ class Modelling {
 
  private:
   double round_trip() const;
+  bool has_failed(const plan::Plan& plan) const { return failed_ != nullptr && failed_->is_for(plan); }
   bool have(const plan::Plan& plan) const { return models_ != nullptr && modelled_->serves(plan, *models_); }
 
   const std::shared_ptr<const strategy::JobNetwork> network_;
@@ -48,9 +50,10 @@ class Modelling {
   double round_trip_seconds_ = 0;
   ModelRequest wanted_;    // not taken yet
   ModelRequest on_way_;    // taken, and not answered yet
-  ModelRequest modelled_;  // the request for models_
+  ModelRequest modelled_;  // answered with models_
   std::shared_ptr<const strategy::Models> models_;
-  absl::Status error_;  // of the last request
+  ModelRequest failed_;  // answered with error_, which each further request for such a plan would be
+  absl::Status error_;
 };
 
 }  // namespace gleaner::coordinator

@@ -110,8 +110,10 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
     }
   }
   if (tensors_.empty()) return next;
-  GLN_ASSIGN_OR_RETURN(const auto models, modelling_.of(next.plan));
-  if (models == nullptr) return next.reason == PlanReason::kRecovery ? std::optional(std::move(next)) : std::nullopt;
+  const auto known = modelling_.of(next.plan);
+  if (next.reason == PlanReason::kRecovery && (!known.ok() || *known == nullptr)) return next;
+  GLN_ASSIGN_OR_RETURN(const auto models, known);
+  if (models == nullptr) return std::nullopt;
   std::vector<plan::Tensor> tensors = tensors_;
   if (chooses_strategies()) next.strategies = strategies_.choose(next.plan, tensors, *models);
   plan::PartitionOptions options{options_.partition_bytes};

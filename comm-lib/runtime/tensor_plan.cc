@@ -16,9 +16,9 @@ std::string tensor_plan(const plan::Plan& plan, uint32_t tensor) {
   std::vector<uint32_t> partition_bytes;
   for (const plan::Partition& partition : plan.partitions_of(tensor)) partition_bytes.push_back(partition.bytes);
   return absl::StrCat("{\"algorithm\": \"", schedule.algorithm, "\", \"stages\": [",
-                      absl::StrJoin(schedule.factors, ", "), "], \"radix\": ", schedule.radix, ", \"ranks\": [",
-                      absl::StrJoin(schedule.rank_of, ", "), "], \"group_sizes\": [",
-                      absl::StrJoin(schedule.group_sizes, ", "), "], \"global_chunks\": [",
+                      absl::StrJoin(schedule.factors, ", "), "], \"radix\": ", schedule.radix,
+                      ", \"blocks\": ", schedule.blocks, ", \"ranks\": [", absl::StrJoin(schedule.rank_of, ", "),
+                      "], \"group_sizes\": [", absl::StrJoin(schedule.group_sizes, ", "), "], \"global_chunks\": [",
                       absl::StrJoin(schedule.masters.global, ", "), "], \"local_chunks\": [",
                       absl::StrJoin(schedule.masters.local, ", "), "], \"partition_bytes\": [",
                       absl::StrJoin(partition_bytes, ", "), "], \"from\": ", plan.tensors[tensor].schedule_from, "}");

@@ -16,8 +16,10 @@ plan::Member link_of(const plan::Member& member) {
   return {.bits_per_second = member.bits_per_second, .bandwidth_assumed = member.bandwidth_assumed};
 }
 
-bool has_cut(const Models& models, const collective::Spec& schedule) {
-  return std::ranges::find(models.cuts, schedule, [](const auto& cut) { return cut.first; }) != models.cuts.end();
+// Returns the cut of the schedule; null: there is none.
+const plan::ScheduleCut* find_cut(const Models& models, const collective::Spec& schedule) {
+  const auto found = std::ranges::find_if(models.cuts, [&](const auto& cut) { return cut.first == schedule; });
+  return found == models.cuts.end() ? nullptr : &found->second;
 }
 
 absl::Status add_candidates(const ModelRequest& request, Models& models) {
@@ -46,16 +48,20 @@ absl::Status add_candidates(const ModelRequest& request, Models& models) {
 std::vector<plan::ScheduleCut> Models::cuts_of(std::span<const collective::Spec> schedules) const {
   std::vector<plan::ScheduleCut> found;
   for (const collective::Spec& schedule : schedules) {
-    found.push_back(std::ranges::find(cuts, schedule, [](const auto& cut) { return cut.first; })->second);
+    found.push_back(*find_cut(*this, schedule));
   }
   return found;
 }
 
+bool ModelRequest::has_members_of(const plan::Plan& other) const {
+  if (plan.workers != other.workers) return false;
+  return !compares || (plan.local_ranks == other.local_ranks &&
+                       std::ranges::equal(plan.members, other.members, {}, link_of, link_of));
+}
+
 bool ModelRequest::serves(const plan::Plan& other, const Models& models) const {
-  const auto has_schedule = [&](const collective::Spec& schedule) { return has_cut(models, schedule); };
-  if (plan.workers != other.workers || !std::ranges::all_of(other.schedules, has_schedule)) return false;
-  if (!compares) return true;
-  return plan.local_ranks == other.local_ranks && std::ranges::equal(plan.members, other.members, {}, link_of, link_of);
+  const auto has_cut = [&](const collective::Spec& schedule) { return find_cut(models, schedule) != nullptr; };
+  return has_members_of(other) && std::ranges::all_of(other.schedules, has_cut);
 }
 
 ModelRequest request_for(const plan::Plan& plan, std::shared_ptr<const JobNetwork> network, double round_trip_seconds,
@@ -72,7 +78,7 @@ absl::StatusOr<Models> model(const ModelRequest& request) {
   Models models;
   if (request.compares) GLN_RETURN_IF_ERROR(add_candidates(request, models));
   for (const collective::Spec& spec : request.plan.schedules) {
-    if (has_cut(models, spec)) continue;
+    if (find_cut(models, spec) != nullptr) continue;
     GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(spec, request.plan.workers));
     models.cuts.push_back({spec, cut_of(schedule)});
   }

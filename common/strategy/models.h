@@ -36,9 +36,12 @@ struct ModelRequest {
   double round_trip_seconds = 0;
   bool compares = true;  // false: only the cuts are needed
 
+  // Returns whether a request for another plan would be the same, but for the round trip.
+  bool is_for(const plan::Plan& other) const { return has_members_of(other) && plan.schedules == other.schedules; }
   // Returns whether `models`, those for this request, serve another plan, too: the members that own partitions have the
   // same bandwidths, and there is a cut for each schedule.
   bool serves(const plan::Plan& other, const Models& models) const;
+  bool has_members_of(const plan::Plan& other) const;
 };
 
 ModelRequest request_for(const plan::Plan& plan, std::shared_ptr<const JobNetwork> network, double round_trip_seconds,

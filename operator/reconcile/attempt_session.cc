@@ -34,8 +34,9 @@ coordinator::Options AttemptSession::options() const {
   const bool resumes = job_.status.epoch > 0;
   if (options.summers > 0 && !resumes) options.summer_bits_per_second = known_bits_per_second(observation_, summers);
   options.partition_bytes = job_.communication.partition_bytes;
-  // A job whose strategy is an error fails before it has a session (check_strategy()).
-  if (auto strategy = strategy_of(job_); strategy.ok()) options.reduction.strategy = *std::move(strategy);
+  // check_strategy() has refused a job whose strategy is an error. One that came past it gets a schedule that does not
+  // exist, so that the coordinator refuses the session.
+  options.reduction.strategy = strategy_of(job_).value_or(collective::Spec());
   options.reduction.bits = bits_of(job_);
   options.start_timeout = job_.run_policy.start_deadline;
   options.return_timeout = kReturnPatience;

@@ -136,9 +136,11 @@ def run_stages(stages: list[Stage], passed: Passed, resume: bool) -> tuple[list[
             continue
         start, found = time.monotonic(), run_stage(stage, done)
         ok = steps.all_passed(found)
-        lines.append(f"{stage.name}: {'ok' if ok else 'FAILED'}, {time.monotonic() - start:.0f} s")
+        is_skipped = all(result.verdict is Verdict.SKIPPED for result in found)
+        how = "skipped" if is_skipped else "ok" if ok else "FAILED"
+        lines.append(f"{stage.name}: {how}, {time.monotonic() - start:.0f} s")
         print(f"== {lines[-1]}", flush=True)
-        if ok and any(result.verdict is not Verdict.SKIPPED for result in found):
+        if ok and not is_skipped:
             passed.add(stage)
         results += found
     return results, lines

@@ -132,8 +132,8 @@ def run_command(name: str, line: str) -> list[Result]:
     if status != 0:
         print(f"  FAILED {line} (exit status {status}; all of the output: {log.relative_to(ROOT)})")
         _show(log)
-    counted = re.search(r"^(\d+) passed, (\d+) failed\n?\Z", log.read_text(errors="replace"), re.MULTILINE)
-    passed, failed = map(int, counted.groups()) if counted else (int(status == 0), 0)
+    counted = re.findall(r"^(\d+) passed, (\d+) failed$", log.read_text(errors="replace"), re.MULTILINE)
+    passed, failed = map(int, counted[-1]) if counted else (int(status == 0), 0)
     failed = max(failed, int(status != 0 or passed == 0))
     return [Result(name, Verdict.PASSED)] * passed + [Result(name, Verdict.FAILED)] * failed
 

@@ -169,14 +169,14 @@ GLN_API gln_status gln_get_stats(gln_session* session, gln_stats* stats);
  * is empty on local ranks above 0, which connect to no summer. GLN_INVALID_ARGUMENT: `text` is NULL or `size` is 0. */
 GLN_API gln_status gln_get_transports(gln_session* session, char* text, size_t size);
 
-/* Writes to `text` how the job sums a tensor, as JSON: {"algorithm": "summers", "stages": [], "radix": 0, "ranks": [],
- * "group_sizes": [], "global_chunks": [], "local_chunks": [], "partition_bytes": [1048576, 1048576], "from": 0}.
- * "summers": the owners of its partitions sum it. Otherwise it is summed by the schedule of this algorithm between the
- * workers, with these parameters (docs/schedules.md); "ranks" has each worker's rank in the schedule, and is empty if
- * worker i has rank i. "from": the number of the tensor's first push_pull that is summed so; the job has summed earlier
- * ones by another strategy. Writes at most `size` bytes, the terminating NUL included. GLN_INVALID_ARGUMENT: there is
- * no such tensor, `text` is NULL, or `size` is too small. GLN_FAILED_PRECONDITION: no plan has the tensor yet; its
- * first push_pull brings it into one. */
+/* Writes to `text` how the job sums a tensor, as JSON: {"algorithm": "summers", "stages": [], "radix": 0, "blocks": 0,
+ * "ranks": [], "group_sizes": [], "global_chunks": [], "local_chunks": [], "partition_bytes": [1048576, 1048576],
+ * "from": 0}. "summers": the owners of its partitions sum it. Otherwise it is summed by the schedule of this algorithm
+ * between the workers, with these parameters (docs/schedules.md); "ranks" has each worker's rank in the schedule, and
+ * is empty if worker i has rank i. "from": the number of the tensor's first push_pull that is summed so; the job has
+ * summed earlier ones by another strategy. Writes at most `size` bytes, the terminating NUL included.
+ * GLN_INVALID_ARGUMENT: there is no such tensor, `text` is NULL, or `size` is too small. GLN_FAILED_PRECONDITION: no
+ * plan has the tensor yet; its first push_pull brings it into one. */
 GLN_API gln_status gln_get_tensor_plan(gln_session* session, uint32_t tensor, char* text, size_t size);
 
 /* Declares a tensor of `elements` elements, at most 1 TiB in all, and sets *tensor to its id on this rank. `name` is

@@ -210,5 +210,47 @@ TEST_F(PlanningTest, AReturningMemberGetsThePlansThatItMissed) {
   EXPECT_THAT(receivers<Prepare>(), ElementsAre());
 }
 
+// Plans of a job with --strategy auto, whose tensors wait for models.
+TEST(AutoPlanning, ARecoveryDoesNotWaitForModels) {
+  Options options = job_of(2, 2);
+  options.reduction.strategy = strategy::Auto();
+  options.bits_per_second = 10e9;
+  Roster roster(options);
+  seat_all(roster, options);
+  Planning planning(&options, &roster, 0);
+  Actions actions;
+  const absl::Duration now = absl::Seconds(100);
+  const auto propose = [&] {
+    EXPECT_EQ(planning.propose_next(false, now, actions), absl::OkStatus());
+    return planning.is_proposed();
+  };
+  const auto commit = [&] {
+    for (uint32_t seat = 0; seat < roster.size(); ++seat) {
+      if (roster[seat].takes_part()) roster[seat].acknowledged = planning.agreement().highest_epoch();
+    }
+    EXPECT_TRUE(planning.commit_if_acknowledged(now, actions));
+  };
+  const auto answer = [&] {
+    const ModelRequest request = std::exchange(actions.model, nullptr);
+    ASSERT_NE(request, nullptr);
+    planning.on_modelled(request, Modelling::carry_out(*request));
+  };
+  ASSERT_EQ(planning.propose_first(now, actions), absl::OkStatus());
+  commit();
+  planning.add_tensors({{"w", 100000, DataType::kFloat32, 0}});
+  EXPECT_FALSE(propose()) << "the models of two summers are on their way";
+  planning.on_summer_lost(3, "its process ended", true, now, actions);
+  ASSERT_TRUE(propose());
+  EXPECT_EQ(planning.agreement().reason(), PlanReason::kRecovery);
+  EXPECT_TRUE(planning.agreement().proposed()->tensors.empty());
+  commit();
+  answer();
+  EXPECT_FALSE(propose()) << "the models of one summer are on their way";
+  answer();
+  ASSERT_TRUE(propose());
+  EXPECT_EQ(planning.agreement().reason(), PlanReason::kNeeded);
+  EXPECT_EQ(planning.agreement().proposed()->tensors.size(), 1u);
+}
+
 }  // namespace
 }  // namespace gleaner::coordinator
