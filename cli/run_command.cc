@@ -41,8 +41,8 @@ namespace gleaner::cli {
 namespace {
 
 // Seconds that a worker of an elastic job waits to join; in effect no limit. A worker that joins a running job waits
-// until the others commit, and the time of that depends on their script. The coordinator, which runs in this process,
-// can't be out of reach.
+// until the other workers commit, and their script decides when they do. No shorter limit is needed to notice a lost
+// coordinator, because the coordinator runs in this process.
 constexpr double kElasticOpenTimeout = 86400;
 // Time that the launcher has to report how the process of a lost rank ended before the coordinator tells the other
 // ranks. If the process takes longer to end, they learn only that the rank is lost.

@@ -6,9 +6,9 @@
 // Rates are computed by water filling: the channel that offers its flows the lowest level fixes their rates, then the
 // next.
 // When flows come and go, update() does this only for flows whose rate may differ: first the new flows, and the flows
-// whose bottleneck is a channel that changed. All other rates stay. Then update() adds the flows that have lost their
-// bottleneck by that, and fills again, until every flow near a change has one. These flows are a part of the connected
-// component of the changed channels, and the result is the same as that of filling the whole network.
+// whose bottleneck is a channel that changed. All other rates stay. The new rates may take the bottleneck from further
+// flows: then update() adds these flows and fills again, until every flow has a bottleneck. All flows that it computes
+// are in the connected component of the changed channels. The rates are the same as those of filling the whole network.
 //
 // Example: flows a, b and c share a channel of 9; a also crosses a channel of 2. Then a has 2, b and c have 3.5 each.
 #pragma once

@@ -1,6 +1,6 @@
-// Exchanges holds the protocol cores of one worker (exchange/exchange.h) and passes each piece and each frame on to the
-// one concerned. Pure. Belongs to one thread at a time. Once warm, a partition costs no allocation, lock or system
-// call.
+// Exchanges holds the protocol cores of one worker (exchange/exchange.h) and passes each piece and each frame to the
+// core that sums its tensor. Pure. Belongs to one thread at a time. Once warm, a partition costs no allocation, lock or
+// system call.
 //
 // Two kinds of strategies exist, and one exchange for each:
 // - Owners sum the partitions of a tensor without a schedule (kOwners). Their answers arrive on the connections that

@@ -1,6 +1,6 @@
-// Event is an event that a member's program reacts to: what the coordinator tells it, and what becomes of the
-// coordinator. common/control/coordinator_messages.h describes the messages among the events. The comments at Event say
-// what they ask of a Listener (listener.h).
+// Event is an event that a member's program reacts to: a message of the coordinator, or the loss or the return of the
+// coordinator. common/control/coordinator_messages.h describes the messages. The comments at Event say how a Listener
+// (listener.h) has to react.
 #pragma once
 
 #include <variant>

@@ -1,6 +1,7 @@
 // JobReconciler observes a TrainingJob, calls reconcile::decide(), and has DecisionExecutor carry the decision out. Its
 // only state in memory is the sessions that this process coordinates, the figures that it wrote last, the pauses after
-// refusals, and since when reconciliations fail. A new leader can recover the first two, and begins without the others.
+// refusals, and the times at which failing reconciliations began to fail. A new leader can recover the sessions and the
+// figures, and begins without pauses and without these times.
 #pragma once
 
 #include <functional>
