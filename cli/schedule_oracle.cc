@@ -8,6 +8,7 @@
 #include "cli/bench_data.h"
 #include "common/base/accumulator.h"
 #include "common/base/status_macros.h"
+#include "common/collective/algorithms.h"
 #include "common/collective/oracle.h"
 
 namespace gleaner::cli {

@@ -57,7 +57,8 @@ TEST(Choice, EqualStrategiesShareASchedule) {
 }
 
 TEST(Choice, SlowUplinksNeedSchedules) {
-  const auto network = std::make_shared<JobNetwork>(*topology::racks(2, 4, {10e9, 10e9, 10e-6}));
+  const auto network =
+      std::make_shared<JobNetwork>(JobNetwork{.topology = *topology::racks(2, 4, {10e9, 10e9, 10e-6})});
   plan::Plan plan = plan_of(8, 0);
   std::vector<plan::Tensor> tensors = {{"small", 1}, {"large", 16 << 20}};
   const Models models = *model(request_for(plan, network, 0, true));
