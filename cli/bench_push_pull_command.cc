@@ -187,7 +187,7 @@ class Bench {
     has_checked_strategies_ = true;
     for (size_t i = 0; i < tensors_.size(); ++i) {
       GLN_ASSIGN_OR_RETURN(const TensorPlan plan, plan_of(i));
-      const absl::Status status =
+      absl::Status status =
           check_expectations(numbers, session_.info().local_ranks, tensors_.tensor(i).name, plan.algorithm());
       if (status.ok()) continue;
       // The end of the first rank fails the job, so every rank waits here until all have found the mismatch. An error

@@ -19,6 +19,7 @@ absl::Status run_cluster_program(const std::vector<std::string>& arguments) {
   GLN_ASSIGN_OR_RETURN(const std::filesystem::path own, own_program());
   const std::string program = own.parent_path() / "gleaner-cluster";
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   ::execv(program.c_str(), argv.data());
