@@ -52,7 +52,7 @@ absl::Status run_coordinator(const CoordinatorFlags& flags, Context& context) {
   const absl::Status outcome = *coordinator->server().outcome();
   const absl::Status reported = coordinator->report();
   if (signal != 0) return absl::OkStatus();
-  const absl::Status result = outcome.ok() ? reported : absl::UnavailableError(outcome.message());
+  absl::Status result = outcome.ok() ? reported : absl::UnavailableError(outcome.message());
   exit_after(kShutdownTimeout, result.ok() ? 0 : 1, result.message());
   return result;
 }

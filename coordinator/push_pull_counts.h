@@ -2,7 +2,7 @@
 // push_pull on, a plan can give the tensor another strategy (plan::Tensor::schedule_from). Pure; belongs to
 // AutoStrategies.
 //
-// It asks local rank 0 of one worker twice. Example for one tensor:
+// AutoStrategies asks local rank 0 of one worker twice how many it has begun. For example, of one tensor:
 //
 //   at 0.0 s   the worker has begun 100 push_pulls
 //   at 0.5 s   the worker has begun 150, which is 100 a second

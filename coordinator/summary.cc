@@ -1,7 +1,6 @@
 #include "coordinator/summary.h"
 
 #include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"

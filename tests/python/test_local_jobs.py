@@ -9,6 +9,8 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,17 @@ contexts: [{name: closed, context: {cluster: closed, user: me}}]
 users: [{name: me, user: {token: secret}}]
 """
 HEAD = "PID JOB WORKERS SUMMERS STEP STEPS/S GOODPUT EFFICIENCY WAIT/STEP STARTED COMMAND".split()
+
+
+@contextmanager
+def ending(started: subprocess.Popen) -> Iterator[subprocess.Popen]:
+    """Ends a `gleaner run` with the block."""
+    try:
+        yield started
+    finally:
+        for _ in range(2):  # the second signal kills the job's processes
+            started.terminate()
+        started.communicate(timeout=TIMEOUT)
 
 
 class Machine:
@@ -122,13 +135,13 @@ def test_status_warns_of_an_unreachable_cluster(machine: Machine) -> None:
 def test_status_has_live_figures(machine: Machine) -> None:
     bench = [str(GLEANER), "bench", "push-pull", "--bytes", "1MiB", "--steps", "1000000"]
     run = [str(GLEANER), "run", "--workers", "2", "--summers", "1", "--job", "busy", "--no-progress", "--", *bench]
-    started = subprocess.Popen(
+    job = subprocess.Popen(
         run,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=environment(**machine.variables, LD_LIBRARY_PATH=str(LIBRARY.parent)),
     )
-    try:
+    with ending(job) as started:
         summary: dict[str, Any] = {}
         deadline = time.monotonic() + TIMEOUT
         while summary.get("last_minute", {}).get("steps_per_second", 0) == 0 and time.monotonic() < deadline:
@@ -145,10 +158,6 @@ def test_status_has_live_figures(machine: Machine) -> None:
         unknown = machine.gleaner("status", "--pid", "1")
         assert unknown.returncode == 1 and "no such job" in unknown.stderr
         assert machine.gleaner("status", "--pid", str(started.pid), "-A").returncode == 2
-    finally:
-        for _ in range(2):  # the second signal kills the job's processes
-            started.terminate()
-        started.communicate(timeout=TIMEOUT)
 
 
 def test_status_names_commands_as_it_was_called(machine: Machine) -> None:
@@ -183,14 +192,9 @@ def test_relative_cluster_program_is_not_run(machine: Machine) -> None:
 def test_jobs_are_found_from_shells_with_other_runtime_folders(machine: Machine, shell: dict[str, str]) -> None:
     run = [GLEANER, "run", "--workers", "1", "--job", "elsewhere", "--", "sleep", str(TIMEOUT)]
     variables = environment(XDG_RUNTIME_DIR="")
-    started = subprocess.Popen(run, stderr=subprocess.PIPE, text=True, env=variables)
-    try:
+    with ending(subprocess.Popen(run, stderr=subprocess.PIPE, text=True, env=variables)) as started:
         assert f"--pid {started.pid}" in started.stderr.readline()
         assert re.search(rf"^ *{started.pid} +elsewhere ", machine.gleaner("status", **shell).stdout, re.MULTILINE)
-    finally:
-        for _ in range(2):  # the second signal kills the job's processes
-            started.terminate()
-        started.communicate(timeout=TIMEOUT)
 
 
 def test_trace_of_a_process_ignores_the_environment(machine: Machine) -> None:
