@@ -7,8 +7,6 @@ set(GLEANER_SANITIZE "" CACHE STRING "Sanitizers to compile in: empty, address,u
 # each batch in place of once for each source file. The sanitizer builds compile each file alone, so they find files
 # that lack an #include, and clang-tidy sees single files.
 option(GLEANER_UNITY "Compile the sources of each target in batches" OFF)
-set(CMAKE_UNITY_BUILD ${GLEANER_UNITY})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
