@@ -57,6 +57,12 @@ uint32_t OpenRuns::open(uint32_t schedule, uint32_t partition, uint64_t step, Re
   return index;
 }
 
+void OpenRuns::close(uint32_t run) {
+  runs_[run].cursor.close();
+  runs_[run].waits_for = kNone;
+  runs_.give_back(run);
+}
+
 absl::StatusOr<uint32_t*> OpenRuns::find_place(const wire::Header& header) {
   GLN_RETURN_IF_ERROR(check_subject(*plan_, schedules_, worker_, header));
   const uint32_t source = schedules_[header.schedule].source_of(header.sender);
@@ -90,7 +96,7 @@ absl::StatusOr<uint32_t> OpenRuns::of_slice(const wire::Header& header, size_t p
     status.Update(check_payload(*plan_, worker_, header, payload_bytes, {type, expected}));
   }
   if (!status.ok()) {
-    if (is_first) runs_.give_back(found);
+    if (is_first) close(found);
     return status;
   }
   *place = found;
@@ -119,14 +125,14 @@ void OpenRuns::end(uint32_t run) {
   Partition& state = partitions_[runs_[run].schedule][runs_[run].partition];
   ++state.step;
   state.run = std::exchange(state.next, kNone);
-  runs_.give_back(run);
+  close(run);
 }
 
 void OpenRuns::clear() {
   for (std::vector<Partition>& of_schedule : partitions_) {
     for (Partition& state : of_schedule) {
-      if (state.run != kNone) runs_.give_back(std::exchange(state.run, kNone));
-      if (state.next != kNone) runs_.give_back(std::exchange(state.next, kNone));
+      if (state.run != kNone) close(std::exchange(state.run, kNone));
+      if (state.next != kNone) close(std::exchange(state.next, kNone));
     }
   }
 }

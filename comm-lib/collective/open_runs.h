@@ -10,9 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "comm-lib/collective/arrived_slices.h"
-#include "comm-lib/collective/runs.h"
+#include "comm-lib/collective/run.h"
 #include "comm-lib/collective/schedules.h"
 #include "comm-lib/exchange/piece_request.h"
+#include "common/base/slots.h"
 #include "common/plan/plan.h"
 #include "common/wire/frame.h"
 
@@ -62,13 +63,14 @@ class OpenRuns {
   // The place of the run that a frame is about.
   absl::StatusOr<uint32_t*> find_place(const wire::Header& header);
   uint32_t open(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by);
+  void close(uint32_t run);
   bool has_ended(const wire::Header& header) const;
 
   const uint32_t worker_;
   const Schedules& schedules_;
   std::shared_ptr<const plan::Plan> plan_;
   ArrivedSlices arrived_;
-  Runs runs_;
+  Slots<Run> runs_;
   // By index of the schedule in the plan, then by index of the partition; empty for a schedule that sums no tensor.
   std::vector<std::vector<Partition>> partitions_;
 };

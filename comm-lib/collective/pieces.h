@@ -10,6 +10,7 @@
 #include "comm-lib/exchange/piece_request.h"
 #include "common/base/buffer.h"
 #include "common/base/bytes.h"
+#include "common/base/slots.h"
 
 namespace gleaner::collective {
 
@@ -18,15 +19,8 @@ class Pieces {
   // Adds a piece of `partitions` partitions, at least one. `offset`: position of its output in the tensor, in bytes.
   // `factor`: bytes of `input` for each byte of `output`. Returns its index.
   uint32_t open(uint64_t id, Buffer input, MutableBytes output, uint64_t offset, uint32_t factor, uint32_t partitions) {
-    if (free_.empty()) {
-      free_.push_back(static_cast<uint32_t>(pieces_.size()));
-      pieces_.emplace_back();
-      free_.reserve(pieces_.size());
-    }
-    const uint32_t index = free_.back();
-    free_.pop_back();
+    const uint32_t index = pieces_.take();
     pieces_[index] = {id, std::move(input), output, offset, factor, partitions};
-    ++in_flight_;
     return index;
   }
 
@@ -46,20 +40,20 @@ class Pieces {
     if (--piece.missing > 0) return;
     done.push_back({piece.id, absl::OkStatus()});
     piece = {};
-    free_.push_back(index);
-    --in_flight_;
+    pieces_.give_back(index);
   }
 
-  // Ends all pieces. No piece may be opened afterwards.
+  // Ends all pieces.
   void fail(const absl::Status& status, std::vector<exchange::Done>& done) {
-    for (Piece& piece : pieces_) {
-      if (std::exchange(piece.missing, 0) > 0) done.push_back({piece.id, status});
-      piece.input = {};
+    for (uint32_t i = 0; i < pieces_.size(); ++i) {
+      if (pieces_[i].missing == 0) continue;
+      done.push_back({pieces_[i].id, status});
+      pieces_[i] = {};
+      pieces_.give_back(i);
     }
-    in_flight_ = 0;
   }
 
-  uint32_t in_flight() const { return in_flight_; }
+  uint32_t in_flight() const { return pieces_.in_use(); }
 
  private:
   struct Piece {
@@ -70,9 +64,7 @@ class Pieces {
     uint32_t factor = 1;
     uint32_t missing = 0;  // number of partitions without a result; 0: the index is free
   };
-  std::vector<Piece> pieces_;
-  std::vector<uint32_t> free_;  // unused indexes of pieces_
-  uint32_t in_flight_ = 0;
+  Slots<Piece> pieces_;
 };
 
 }  // namespace gleaner::collective

@@ -12,6 +12,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/bytes.h"
+#include "common/base/slots.h"
 
 namespace gleaner::collective {
 
@@ -36,13 +37,7 @@ class ReadyQueue {
   size_t front_bytes() const { return slices_[heap_.front().slot].payload.size(); }
 
   void push(OutgoingSlice slice) {
-    if (free_.empty()) {
-      free_.push_back(static_cast<uint32_t>(slices_.size()));
-      slices_.emplace_back();
-      free_.reserve(slices_.size());
-    }
-    const uint32_t slot = free_.back();
-    free_.pop_back();
+    const uint32_t slot = slices_.take();
     heap_.push_back({slice.priority, slice.position, pushed_++, slot});
     std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
     slices_[slot] = std::move(slice);
@@ -52,7 +47,7 @@ class ReadyQueue {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     const uint32_t slot = heap_.back().slot;
     heap_.pop_back();
-    free_.push_back(slot);
+    slices_.give_back(slot);
     return std::move(slices_[slot]);
   }
   void clear() {
@@ -68,8 +63,7 @@ class ReadyQueue {
     friend auto operator<=>(const Entry&, const Entry&) = default;
   };
   std::vector<Entry> heap_;  // with the most urgent slice first
-  std::vector<OutgoingSlice> slices_;
-  std::vector<uint32_t> free_;  // unused indexes of slices_
+  Slots<OutgoingSlice> slices_;
   uint64_t pushed_ = 0;
 };
 

@@ -7,7 +7,7 @@
 
 #include "comm-lib/collective/program.h"
 #include "comm-lib/collective/ready_queue.h"
-#include "comm-lib/collective/runs.h"
+#include "comm-lib/collective/run.h"
 #include "common/plan/plan.h"
 #include "common/trace/recorder.h"
 

@@ -7,17 +7,10 @@
 namespace gleaner::session {
 
 void InFlightPieces::open(PieceRequest piece, uint32_t begin, uint32_t end, uint64_t offset, uint32_t factor) {
-  if (free_.empty()) {
-    free_.push_back(static_cast<uint32_t>(pieces_.size()));
-    pieces_.emplace_back();
-    free_.reserve(pieces_.size());
-    awaiting_release_.reserve(pieces_.size());
-  }
-  const uint32_t index = free_.back();
-  free_.pop_back();
+  const uint32_t index = pieces_.take();
+  awaiting_release_.reserve(pieces_.size());
   pieces_[index] = {true, begin, end, end - begin, offset, factor, std::move(piece), {}};
   std::fill(piece_of_.begin() + begin, piece_of_.begin() + end, index);
-  ++in_flight_;
   ++started_;
   if (begin == end) awaiting_release_.push_back(index);
 }
@@ -54,19 +47,18 @@ void InFlightPieces::complete(std::vector<Done>& done) {
     done.push_back({state.piece.id, absl::OkStatus()});
     std::fill(piece_of_.begin() + state.begin, piece_of_.begin() + state.end, kNone);
     state = {};
-    free_.push_back(index);
-    --in_flight_;
+    pieces_.give_back(index);
     return true;
   });
 }
 
 void InFlightPieces::fail(const absl::Status& status, std::vector<Done>& done) {
-  for (PieceState& state : pieces_) {
-    if (!state.active) continue;
-    done.push_back({state.piece.id, status});
-    state = {};
+  for (uint32_t i = 0; i < pieces_.size(); ++i) {
+    if (!pieces_[i].active) continue;
+    done.push_back({pieces_[i].piece.id, status});
+    pieces_[i] = {};
+    pieces_.give_back(i);
   }
-  in_flight_ = 0;
   awaiting_release_.clear();
 }
 

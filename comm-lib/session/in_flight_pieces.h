@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "comm-lib/exchange/piece_request.h"
 #include "common/base/buffer.h"
+#include "common/base/slots.h"
 
 namespace gleaner::session {
 
@@ -45,7 +46,7 @@ class InFlightPieces {
   // Ends all pieces. No piece may be opened afterwards.
   void fail(const absl::Status& status, std::vector<Done>& done);
 
-  uint32_t in_flight() const { return in_flight_; }  // number of pieces
+  uint32_t in_flight() const { return pieces_.in_use(); }  // number of pieces
   uint64_t started() const { return started_; }      // number of pieces so far
 
  private:
@@ -66,10 +67,8 @@ class InFlightPieces {
   };
 
   std::vector<uint32_t> piece_of_;  // by partition
-  std::vector<PieceState> pieces_;
-  std::vector<uint32_t> free_;              // unused indexes of pieces_
+  Slots<PieceState> pieces_;
   std::vector<uint32_t> awaiting_release_;  // pieces that have all results, but whose input a frame may still refer to
-  uint32_t in_flight_ = 0;
   uint64_t started_ = 0;
 };
 

@@ -12,12 +12,11 @@ GatheringSums::GatheringSums(const kernels::Kernels* kernels, BufferPool* pool, 
 void GatheringSums::resize(uint32_t workers, size_t partitions) {
   blank_.contributions.resize(workers);
   sources_.resize(workers);
-  by_partition_.resize(partitions);
+  by_partition_.resize(partitions, kNone);
 }
 
 bool GatheringSums::has_contribution(uint32_t partition, uint32_t worker) const {
-  const Gathering* const gathering = by_partition_[partition];
-  return gathering != nullptr && !gathering->contributions[worker].empty();
+  return is_gathering(partition) && !gatherings_[by_partition_[partition]].contributions[worker].empty();
 }
 
 uint32_t GatheringSums::first_contributor(uint32_t partition) const {
@@ -30,23 +29,23 @@ bool GatheringSums::begin(uint32_t partition, ReduceOp op, uint32_t contribution
   const uint64_t needed = memory_of(sources_.size(), contribution_bytes, result_bytes);
   if (!memory_->has_room(needed) || GLN_INJECT("engine: a push is deferred although there is memory")) return false;
   memory_->reserve(needed);
-  Gathering* const gathering = gatherings_.take(blank_);
-  gathering->op = op;
-  gathering->contribution_bytes = contribution_bytes;
-  gathering->result_bytes = result_bytes;
-  gathering->missing_contributions = static_cast<uint32_t>(sources_.size());
-  by_partition_[partition] = gathering;
+  by_partition_[partition] = gatherings_.take(blank_);
+  Gathering& gathering = gatherings_[by_partition_[partition]];
+  gathering.op = op;
+  gathering.contribution_bytes = contribution_bytes;
+  gathering.result_bytes = result_bytes;
+  gathering.missing_contributions = static_cast<uint32_t>(sources_.size());
   return true;
 }
 
 bool GatheringSums::add(uint32_t partition, uint32_t worker, Buffer contribution) {
-  Gathering& gathering = *by_partition_[partition];
+  Gathering& gathering = gatherings_[by_partition_[partition]];
   gathering.contributions[worker] = std::move(contribution);
   return --gathering.missing_contributions == 0;
 }
 
 Buffer GatheringSums::make_sum(uint32_t partition, DataType from, DataType to, uint32_t ranks) {
-  const Gathering& gathering = *by_partition_[partition];
+  const Gathering& gathering = gatherings_[by_partition_[partition]];
   Buffer result = pool_->take(gathering.result_bytes);
   for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = gathering.contributions[i].bytes().data();
   const uint32_t divisor = gathering.op == ReduceOp::kAverage ? ranks : 1;
@@ -57,14 +56,14 @@ Buffer GatheringSums::make_sum(uint32_t partition, DataType from, DataType to, u
 }
 
 void GatheringSums::drop(uint32_t partition) {
-  const Gathering& gathering = *by_partition_[partition];
+  const Gathering& gathering = gatherings_[by_partition_[partition]];
   memory_->release(memory_of(sources_.size(), gathering.contribution_bytes, gathering.result_bytes));
   stop_gathering(partition);
 }
 
 void GatheringSums::stop_gathering(uint32_t partition) {
-  Gathering* const gathering = std::exchange(by_partition_[partition], nullptr);
-  for (Buffer& contribution : gathering->contributions) contribution = {};
+  const uint32_t gathering = std::exchange(by_partition_[partition], kNone);
+  for (Buffer& contribution : gatherings_[gathering].contributions) contribution = {};
   gatherings_.give_back(gathering);
 }
 

@@ -16,7 +16,7 @@
 #include "common/base/buffer.h"
 #include "common/kernels/kernels.h"
 #include "summation-service/engine/memory_budget.h"
-#include "summation-service/engine/object_pool.h"
+#include "common/base/slots.h"
 
 namespace gleaner::engine {
 
@@ -28,7 +28,7 @@ class GatheringSums {
   // Makes room for more partitions. The number of workers is the same in every call.
   void resize(uint32_t workers, size_t partitions);
 
-  bool is_gathering(uint32_t partition) const { return by_partition_[partition] != nullptr; }
+  bool is_gathering(uint32_t partition) const { return by_partition_[partition] != kNone; }
   // Returns whether `worker` has contributed. False if the partition does not gather.
   bool has_contribution(uint32_t partition, uint32_t worker) const;
 
@@ -42,7 +42,7 @@ class GatheringSums {
   bool begin(uint32_t partition, ReduceOp op, uint32_t contribution_bytes, uint32_t result_bytes);
 
   // The functions below need is_gathering().
-  ReduceOp op(uint32_t partition) const { return by_partition_[partition]->op; }
+  ReduceOp op(uint32_t partition) const { return gatherings_[by_partition_[partition]].op; }
   // Returns the lowest worker that has contributed. Needs a contribution.
   uint32_t first_contributor(uint32_t partition) const;
   // Keeps the contribution of `worker`. Returns true if no other contribution is missing.
@@ -55,6 +55,7 @@ class GatheringSums {
   void drop(uint32_t partition);
 
  private:
+  static constexpr uint32_t kNone = UINT32_MAX;
   struct Gathering {
     ReduceOp op = ReduceOp::kSum;
     uint32_t contribution_bytes = 0;     // of each contribution
@@ -69,9 +70,9 @@ class GatheringSums {
   BufferPool* const pool_;
   MemoryBudget* const memory_;
   Gathering blank_;
-  std::vector<Gathering*> by_partition_;  // null: the partition does not gather
+  std::vector<uint32_t> by_partition_;  // index in gatherings_; kNone: the partition does not gather
   // A Gathering is large when there are many workers, but few partitions gather at a time.
-  ObjectPool<Gathering> gatherings_;
+  Slots<Gathering> gatherings_;
   std::vector<const std::byte*> sources_;  // scratch space of make_sum()
 };
 

@@ -10,19 +10,20 @@ namespace gleaner::engine {
 void RetainedResults::resize(uint32_t workers, size_t partitions) {
   workers_ = workers;
   blank_.acknowledged = WorkerSet(workers);
-  by_partition_.resize(partitions);
+  by_partition_.resize(partitions, kNone);
 }
 
 bool RetainedResults::is_lacked_by(uint32_t partition, uint32_t worker) const {
-  const Entry* const entry = by_partition_[partition];
-  return entry != nullptr && !entry->result.values.empty() && !entry->acknowledged.contains(worker);
+  if (!has(partition)) return false;
+  const Entry& entry = entries_[by_partition_[partition]];
+  return !entry.result.values.empty() && !entry.acknowledged.contains(worker);
 }
 
 RetainedResults::Entry& RetainedResults::begin(uint32_t partition, uint32_t bytes) {
-  Entry* const entry = entries_.take(blank_);
-  entry->bytes = bytes;
-  by_partition_[partition] = entry;
-  return *entry;
+  by_partition_[partition] = entries_.take(blank_);
+  Entry& entry = entries_[by_partition_[partition]];
+  entry.bytes = bytes;
+  return entry;
 }
 
 void RetainedResults::retain(uint32_t partition, ReduceOp op, Buffer values) {
@@ -42,27 +43,29 @@ void RetainedResults::expect(uint32_t partition, uint32_t bytes, const WorkerSet
 }
 
 void RetainedResults::receive(uint32_t partition, ReduceOp op, Buffer values) {
-  by_partition_[partition]->result = {op, releases_->add(), std::move(values)};
+  entries_[by_partition_[partition]].result = {op, releases_->add(), std::move(values)};
 }
 
 void RetainedResults::acknowledge(uint32_t partition, uint32_t worker) {
-  Entry* const entry = by_partition_[partition];
-  if (entry == nullptr || entry->acknowledged.contains(worker)) return;
-  entry->acknowledged.add(worker);
-  --entry->missing_acks;
-  if (entry->missing_acks == 0 || GLN_MUTATION("a result is dropped with its first acknowledgement")) drop(partition);
+  if (!has(partition)) return;
+  Entry& entry = entries_[by_partition_[partition]];
+  if (entry.acknowledged.contains(worker)) return;
+  entry.acknowledged.add(worker);
+  --entry.missing_acks;
+  if (entry.missing_acks == 0 || GLN_MUTATION("a result is dropped with its first acknowledgement")) drop(partition);
 }
 
 void RetainedResults::drop(uint32_t partition) {
-  Entry* const entry = std::exchange(by_partition_[partition], nullptr);
-  if (!entry->result.values.empty()) releases_->release(entry->result.number);
-  if (entry->made_by_earlier_owner) {
-    handed_bytes_ -= block_size(entry->bytes);
+  const uint32_t index = std::exchange(by_partition_[partition], kNone);
+  Entry& entry = entries_[index];
+  if (!entry.result.values.empty()) releases_->release(entry.result.number);
+  if (entry.made_by_earlier_owner) {
+    handed_bytes_ -= block_size(entry.bytes);
   } else {
-    memory_->release(block_size(entry->bytes));
+    memory_->release(block_size(entry.bytes));
   }
-  entry->result.values = {};
-  entries_.give_back(entry);
+  entry.result.values = {};
+  entries_.give_back(index);
 }
 
 }  // namespace gleaner::engine

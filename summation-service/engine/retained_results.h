@@ -16,7 +16,7 @@
 
 #include "common/base/buffer.h"
 #include "summation-service/engine/memory_budget.h"
-#include "summation-service/engine/object_pool.h"
+#include "common/base/slots.h"
 #include "summation-service/engine/releases.h"
 #include "summation-service/engine/worker_set.h"
 
@@ -38,10 +38,10 @@ class RetainedResults {
   void resize(uint32_t workers, size_t partitions);
 
   // Returns whether the partition has a result that is retained or expected.
-  bool has(uint32_t partition) const { return by_partition_[partition] != nullptr; }
+  bool has(uint32_t partition) const { return by_partition_[partition] != kNone; }
   // Returns whether the result of the partition is retained and `worker` has not acknowledged it.
   bool is_lacked_by(uint32_t partition, uint32_t worker) const;
-  const Result& at(uint32_t partition) const { return by_partition_[partition]->result; }  // needs has()
+  const Result& at(uint32_t partition) const { return entries_[by_partition_[partition]].result; }  // needs has()
 
   // Retains a result that this owner has made and no worker has acknowledged. The partition must not have a result.
   void retain(uint32_t partition, ReduceOp op, Buffer values);
@@ -59,6 +59,7 @@ class RetainedResults {
   uint64_t handed_bytes() const { return handed_bytes_; }
 
  private:
+  static constexpr uint32_t kNone = UINT32_MAX;
   struct Entry {
     Result result;
     uint32_t bytes = 0;                  // of the partition
@@ -73,8 +74,8 @@ class RetainedResults {
   Releases* const releases_;
   uint32_t workers_ = 0;
   Entry blank_;
-  std::vector<Entry*> by_partition_;  // null: the partition has no result
-  ObjectPool<Entry> entries_;
+  std::vector<uint32_t> by_partition_;  // index in entries_; kNone: the partition has no result
+  Slots<Entry> entries_;
   uint64_t handed_bytes_ = 0;
 };
 

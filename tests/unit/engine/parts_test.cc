@@ -1,10 +1,7 @@
-// Tests of the engine's small parts: MemoryBudget, ObjectPool, Releases and WorkerSet.
+// Tests of the engine's small parts: MemoryBudget, Releases and WorkerSet.
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "summation-service/engine/memory_budget.h"
-#include "summation-service/engine/object_pool.h"
 #include "summation-service/engine/releases.h"
 #include "summation-service/engine/worker_set.h"
 
@@ -29,18 +26,6 @@ TEST(MemoryBudget, WithoutACapEverythingFits) {
   engine::MemoryBudget memory(0);
   memory.reserve(uint64_t{1} << 60);
   EXPECT_TRUE(memory.has_room(uint64_t{1} << 60));
-}
-
-TEST(ObjectPool, ReusesReturnedObjectsUnchanged) {
-  engine::ObjectPool<std::string> pool;
-  std::string* const first = pool.take("blank");
-  std::string* const second = pool.take("blank");
-  EXPECT_NE(first, second);
-  EXPECT_EQ(*second, "blank");
-  *first = "used";
-  pool.give_back(first);
-  EXPECT_EQ(pool.take("blank"), first);
-  EXPECT_EQ(*first, "used");
 }
 
 TEST(Releases, FirstUnreleasedSkipsReleasedNumbers) {
