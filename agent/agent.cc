@@ -9,7 +9,7 @@
 #include "agent/publish/profile.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
-#include "common/kube/backoff.h"
+#include "common/base/backoff.h"
 
 namespace gleaner::agent {
 namespace {
@@ -123,7 +123,7 @@ void Agent::sample(absl::Duration now) {
 
 void Agent::publish_forever() {
   name_this_thread("gln-publish");
-  kube::Backoff backoff(*env_.random, kRetryFirst, options_.publish_period);
+  Backoff backoff(*env_.random, kRetryFirst, options_.publish_period);
   if (!pause(absl::InfiniteDuration(), &Agent::has_something)) return;
   while (true) {
     const absl::Status written = publish_latest();
@@ -135,7 +135,7 @@ void Agent::publish_forever() {
     }
     backoff.reset();
     // The jitter spreads the writes of agents that started at the same time.
-    if (!pause(kube::jittered(*env_.random, options_.publish_at_most), nullptr)) return;
+    if (!pause(jittered(*env_.random, options_.publish_at_most), nullptr)) return;
     if (!pause(options_.publish_period - options_.publish_at_most, &Agent::has_news)) return;
   }
 }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/base/backoff.h"
 #include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
@@ -147,7 +148,7 @@ void Planner::on_withdrawn() {
 }
 
 absl::Duration Planner::back_off(absl::Duration now) {
-  pause_ = std::min(std::max(2 * pause_, kFirstPause), kLongestPause);
+  pause_ = next_pause(pause_, kFirstPause, kLongestPause);
   next_optional_ = now + pause_;
   return pause_;
 }

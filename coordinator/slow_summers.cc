@@ -5,15 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/backoff.h"
 #include "common/base/faults.h"
 #include "common/base/units.h"
 
 namespace gleaner::coordinator {
 namespace {
-
-absl::Duration next_backoff(absl::Duration last) {
-  return std::min(std::max(2 * last, SlowSummers::kFirstBackoff), SlowSummers::kLongestBackoff);
-}
 
 std::string figures(double with, double without) {
   return absl::StrCat("a step takes ", format_seconds(with), " with it and ", format_seconds(without), " without it");
@@ -94,7 +91,7 @@ void SlowSummers::judge_trials(const LatenessWindows::Window& window, absl::Dura
 void SlowSummers::condemn(uint32_t member, Summer& summer, absl::Duration now, Actions& actions) {
   GLN_RARE("coordinator: a slow summer gets no partitions");
   const bool again = summer.state == State::kTriedAgain;
-  summer.backoff = next_backoff(summer.backoff);
+  summer.backoff = next_pause(summer.backoff, kFirstBackoff, kLongestBackoff);
   summer.until = now + summer.backoff;
   summer.state = State::kSlow;
   set_standby(member, summer, true);
@@ -106,7 +103,7 @@ void SlowSummers::condemn(uint32_t member, Summer& summer, absl::Duration now, A
 
 void SlowSummers::acquit(uint32_t member, Summer& summer, absl::Duration now, Actions& actions) {
   GLN_RARE("coordinator: a summer gets its partitions back after a trial");
-  summer.backoff = next_backoff(summer.backoff);
+  summer.backoff = next_pause(summer.backoff, kFirstBackoff, kLongestBackoff);
   summer.until = now + summer.backoff;
   summer.state = State::kWatched;
   set_standby(member, summer, false);

@@ -3,11 +3,11 @@
 // each time. Pure.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "absl/time/time.h"
+#include "common/base/backoff.h"
 
 namespace gleaner::session {
 
@@ -18,12 +18,12 @@ class ReleaseTimer {
   bool tick(uint32_t in_flight, uint64_t started, bool has_questions, absl::Duration now) {
     const bool is_quiet = std::exchange(last_started_, started) == started && in_flight == 0;
     if (!is_quiet || !has_questions) {
-      pause_ = kFirstPause;
+      pause_ = absl::ZeroDuration();
       return false;
     }
     if (now < ask_at_) return false;
+    pause_ = next_pause(pause_, kFirstPause, kLongestPause);
     ask_at_ = now + pause_;
-    pause_ = std::min(2 * pause_, kLongestPause);
     return true;
   }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/thread.h"
-#include "common/kube/backoff.h"
+#include "common/base/backoff.h"
 #include "common/kube/object.h"
 
 namespace gleaner::kube {

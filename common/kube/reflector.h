@@ -16,7 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/env.h"
-#include "common/kube/backoff.h"
+#include "common/base/backoff.h"
 #include "common/kube/cancellation.h"
 #include "common/kube/client.h"
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "common/base/backoff.h"
 
 namespace gleaner::member {
 
@@ -44,7 +45,7 @@ class ConnectionAttempts {
   void retry_later(bool has_begun, bool leaves, absl::Duration now) {
     const absl::Duration first = has_begun ? pace_.first_pause_away : pace_.first_pause;
     const absl::Duration longest = leaves ? first : has_begun ? pace_.longest_pause_away : pace_.longest_pause;
-    pause_ = std::clamp(pause_ * 2, first, longest);
+    pause_ = next_pause(pause_, first, longest);
     retry_at_ = now + pause_ * (0.5 + random_() / 2);
   }
   void retry_now(absl::Duration now) {

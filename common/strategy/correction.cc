@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "common/base/backoff.h"
+
 namespace gleaner::strategy {
 namespace {
 
@@ -20,8 +22,8 @@ void Correction::on_plan(bool changes_strategies, absl::Duration now) {
   measurements_ = wishes_ = 0;
   deviations_ = 0;
   if (!changes_strategies) return;
-  const bool is_first = now - last_change_ > 2 * kLongestPause;
-  pause_ = is_first ? kFirstPause : std::min(2 * pause_, kLongestPause);
+  if (now - last_change_ > 2 * kLongestPause) pause_ = absl::ZeroDuration();
+  pause_ = next_pause(pause_, kFirstPause, kLongestPause);
   next_change_ = now + pause_;
   last_change_ = now;
 }

@@ -1,5 +1,5 @@
-// Backoff computes the delays of an exponential backoff with jitter. The delay doubles with each failure. Jitter keeps
-// clients that failed at the same time from retrying at the same time.
+// Exponential backoff: each pause is twice as long as the last one, from a first to a longest. Jitter keeps clients that
+// failed at the same time from trying again at the same time.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,12 @@
 #include "absl/time/time.h"
 #include "common/base/env.h"
 
-namespace gleaner::kube {
+namespace gleaner {
+
+// Returns the pause after `last`; zero: there was none.
+inline absl::Duration next_pause(absl::Duration last, absl::Duration first, absl::Duration longest) {
+  return std::clamp(2 * last, first, longest);
+}
 
 // Returns `delay` times a random factor from 0.5 to 1.5.
 inline absl::Duration jittered(Random& random, absl::Duration delay) {
@@ -18,6 +23,7 @@ inline absl::Duration jittered(Random& random, absl::Duration delay) {
   return delay * (0.5 + dice[0] / 255.0);
 }
 
+// The delays of a client, with jitter. Belongs to one thread.
 class Backoff {
  public:
   Backoff(Random& random, absl::Duration first, absl::Duration longest)
@@ -25,11 +31,14 @@ class Backoff {
 
   // Counts a failure and returns the delay before the next attempt.
   absl::Duration next() {
-    const absl::Duration delay = std::min(longest_, first_ * (uint64_t{1} << std::min(failures_, 20U)));
     ++failures_;
-    return jittered(random_, delay);
+    pause_ = next_pause(pause_, first_, longest_);
+    return jittered(random_, pause_);
   }
-  void reset() { failures_ = 0; }
+  void reset() {
+    failures_ = 0;
+    pause_ = absl::ZeroDuration();
+  }
   uint32_t failures() const { return failures_; }
 
  private:
@@ -37,6 +46,7 @@ class Backoff {
   const absl::Duration first_;
   const absl::Duration longest_;
   uint32_t failures_ = 0;
+  absl::Duration pause_;  // the last one, without jitter
 };
 
-}  // namespace gleaner::kube
+}  // namespace gleaner
