@@ -23,7 +23,7 @@ absl::StatusOr<std::string> ask(const Env& env, const launcher::LocalJob& job) {
   member::JoinOptions options;
   GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(job.coordinator));
   GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(job.token_file));
-  options.job = job.job;
+  options.identity.job = job.job;
   options.timeout = kAnswerWithin;
   GLN_ASSIGN_OR_RETURN(std::string summary, member::Observer::read_summary(env, options));
   if (json::parse(summary, nullptr, false).is_object()) return summary;

@@ -175,7 +175,7 @@ std::unique_ptr<BackgroundCapture> start_trace(const Env& env, const RunFlags& f
   member::JoinOptions options;
   options.coordinator = coordinator;
   options.token = token;
-  options.job = flags.job.job;
+  options.identity.job = flags.job.job;
   return std::make_unique<BackgroundCapture>(env, options, CaptureLimits{absl::Seconds(flags.trace_seconds), 0});
 }
 

@@ -82,7 +82,7 @@ absl::StatusOr<member::JoinOptions> to_join_options(const flags::JoinFlags& join
   GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(join.token_file));
   options.token_file = join.token_file;
   options.ca_file = join.ca_file;
-  options.job = join.job;
+  options.identity.job = join.job;
   options.timeout = kJoinWithin;
   return options;
 }

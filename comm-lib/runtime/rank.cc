@@ -67,20 +67,20 @@ absl::Status Rank::join() {
   }
   member::JoinOptions join;
   join.coordinator = config_.coordinator;
-  join.job = config_.job;
+  join.identity.job = config_.job;
   join.token = config_.token;
   join.token_file = config_.token_file;
   join.ca_file = config_.ca_file;
-  join.role = control::Role::kWorker;
-  join.index = config_.worker;
-  join.local_rank = config_.local_rank;
-  join.local_size = config_.local_size;
+  join.identity.role = control::Role::kWorker;
+  join.identity.index = config_.worker;
+  join.identity.local_rank = config_.local_rank;
+  join.identity.local_size = config_.local_size;
   if (const NetworkStage* const network = io_.network(); network != nullptr) {
-    join.address = network->address().to_string();
-    join.endpoints = network->endpoints();
+    join.identity.address = network->address().to_string();
+    join.identity.endpoints = network->endpoints();
   }
-  join.network = network_id();
-  join.bits_per_second = config_.bits_per_second;
+  join.identity.network = network_id();
+  join.identity.bits_per_second = config_.bits_per_second;
   join.timeout = config_.open_timeout;
   join.plan_timeout = config_.plan_timeout;
   GLN_ASSIGN_OR_RETURN(client_, member::Client::start(env_, join, &io_));

@@ -22,7 +22,7 @@ constexpr absl::Duration kSummersHeartbeat =
 
 Membership::Terms terms_of(const JoinOptions& options) {
   Membership::Terms terms;
-  terms.is_summer = options.role == Role::kSummer;
+  terms.is_summer = options.identity.role == Role::kSummer;
   terms.coordinator = options.coordinator.to_string();
   terms.timeout = options.timeout;
   terms.plan_timeout = options.plan_timeout;
@@ -114,7 +114,7 @@ void Client::send_trace(uint64_t recording, trace::Recording contents) {
 bool Client::leave(const absl::Status& status, bool again, absl::Duration timeout) {
   leave_outcome_.reset();
   mailbox_.post([=, this] { membership_.leave(status, again, timeout, now()); });
-  return options_.role == Role::kSummer || leave_outcome_.await();
+  return options_.identity.role == Role::kSummer || leave_outcome_.await();
 }
 
 void Client::stop() {

@@ -10,24 +10,6 @@
 #include "common/proto/proof.h"
 
 namespace gleaner::member {
-namespace {
-
-control::Identity identity_of(const JoinOptions& options) {
-  control::Identity identity;
-  identity.role = options.role;
-  identity.index = options.index;
-  identity.local_rank = options.local_rank;
-  identity.local_size = options.local_size;
-  identity.address = options.address;
-  identity.bits_per_second = options.bits_per_second;
-  identity.endpoints = options.endpoints;
-  identity.network = options.network;
-  identity.job = options.job;
-  identity.reads_summary = options.reads_summary;
-  return identity;
-}
-
-}  // namespace
 
 absl::StatusOr<control::Join> Introduction::answer() {
   const control::Challenge& challenge = unanswered_;
@@ -42,7 +24,7 @@ absl::StatusOr<control::Join> Introduction::answer() {
   shows_bearer_ = challenge.wants_bearer;
   control::Join join;
   join.protocol = proto::kProtocol;
-  join.identity = control::serialize(identity_of(options_));
+  join.identity = control::serialize(options_.identity);
   join.nonce = nonce_;
   if (shows_bearer_) {
     GLN_ASSIGN_OR_RETURN(join.bearer, bearer_token(options_));
@@ -56,7 +38,7 @@ absl::StatusOr<control::Welcome> Introduction::check(const control::Admission& a
   control::Welcome welcome = admission.welcome;
   const std::string where = options_.coordinator.to_string();
   const std::string& secret = admission.secret;
-  if (shows_bearer_ && options_.role == control::Role::kObserver) return welcome;  // it opens no data connections
+  if (shows_bearer_ && options_.identity.role == control::Role::kObserver) return welcome;  // it opens no data connections
   if (shows_bearer_) {
     if (secret.size() != welcome.secret.size()) {
       return absl::InvalidArgumentError(absl::StrCat("the coordinator at ", where, " sent a secret of ", secret.size(),
@@ -70,7 +52,7 @@ absl::StatusOr<control::Welcome> Introduction::check(const control::Admission& a
     return absl::PermissionDeniedError(
         absl::StrCat("the server at ", where, " does not know this job's token; check the coordinator's address"));
   }
-  welcome.secret = wire::derive_secret(options_.token, options_.job,
+  welcome.secret = wire::derive_secret(options_.token, options_.identity.job,
                                        ConstBytes(reinterpret_cast<const std::byte*>(nonce.data()), nonce.size()));
   return welcome;
 }

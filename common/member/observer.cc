@@ -17,7 +17,7 @@ namespace {
 constexpr absl::Duration kAnswerWithin = absl::Seconds(10);
 
 JoinOptions as_observer(JoinOptions options) {
-  options.role = control::Role::kObserver;
+  options.identity.role = control::Role::kObserver;
   return options;
 }
 
@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Observer>> Observer::join(const Env& env, JoinOpt
 }
 
 absl::StatusOr<std::string> Observer::read_summary(const Env& env, JoinOptions options) {
-  options.reads_summary = true;
+  options.identity.reads_summary = true;
   GLN_ASSIGN_OR_RETURN(const auto observer, join(env, std::move(options)));
   GLN_ASSIGN_OR_RETURN(const v1::CoordinatorMessage* const message,
                        observer->next(observer->now() + observer->options_.timeout, false));

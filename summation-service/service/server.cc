@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
                                                                    options.transports.preferences, options.watch));
   }
   const member::JoinOptions join = server->join_options(address);
-  env.log->info("listening", "address", join.address, "transports", describe(*server->transport_), "kernel",
+  env.log->info("listening", "address", join.identity.address, "transports", describe(*server->transport_), "kernel",
                 server->kernels_->name());
   GLN_ASSIGN_OR_RETURN(server->client_, member::Client::start(env, join, server.get()));
   return server;
@@ -55,16 +55,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
 member::JoinOptions Server::join_options(const Address& address) const {
   member::JoinOptions join;
   join.coordinator = options_.coordinator;
-  join.job = options_.job;
+  join.identity.job = options_.job;
   join.token = options_.token;
   join.token_file = options_.token_file;
   join.ca_file = options_.ca_file;
-  join.role = control::Role::kSummer;
-  join.index = options_.index;
-  join.address = address.to_string();
-  join.endpoints = to_texts(transport_->endpoints(options_.advertise));
-  join.network = network_id();
-  join.bits_per_second = options_.bits_per_second;
+  join.identity.role = control::Role::kSummer;
+  join.identity.index = options_.index;
+  join.identity.address = address.to_string();
+  join.identity.endpoints = to_texts(transport_->endpoints(options_.advertise));
+  join.identity.network = network_id();
+  join.identity.bits_per_second = options_.bits_per_second;
   join.timeout = options_.join_timeout;
   return join;
 }

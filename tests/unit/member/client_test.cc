@@ -103,18 +103,18 @@ class ClientTest : public testing::Test {
     member::JoinOptions join;
     join.coordinator = address_;
     join.token = kToken;
-    join.index = index;
-    join.local_rank = local_rank;
-    join.local_size = options_.local_ranks;
-    if (local_rank == 0) join.address = absl::StrCat("127.0.0.1:", 7000 + index);
+    join.identity.index = index;
+    join.identity.local_rank = local_rank;
+    join.identity.local_size = options_.local_ranks;
+    if (local_rank == 0) join.identity.address = absl::StrCat("127.0.0.1:", 7000 + index);
     join.timeout = absl::Minutes(5);
     return join;
   }
   member::JoinOptions summer_options() const {
     member::JoinOptions join = worker_options(0);
-    join.role = control::Role::kSummer;
-    join.index = std::nullopt;
-    join.address = "127.0.0.1:7100";
+    join.identity.role = control::Role::kSummer;
+    join.identity.index = std::nullopt;
+    join.identity.address = "127.0.0.1:7100";
     return join;
   }
   std::unique_ptr<Participant> join(const member::JoinOptions& options) {
@@ -312,12 +312,12 @@ TEST_F(ClientTest, RejectionsHaveAReasonAndNoEffectOnMembers) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("worker 2 is not in this job, which has 2"));
 
   member::JoinOptions other = worker_options(1);
-  other.job = "other";
+  other.identity.job = "other";
   status = join(other)->await_failure();
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("'default'"), HasSubstr("'other'")));
 
   other = worker_options(1);
-  other.local_size = 4;
+  other.identity.local_size = 4;
   status = join(other)->await_failure();
   EXPECT_THAT(std::string(status.message()), HasSubstr("local rank 0 of 4"));
 
@@ -325,7 +325,7 @@ TEST_F(ClientTest, RejectionsHaveAReasonAndNoEffectOnMembers) {
   auto one = join(worker_options(1));
   EXPECT_NE(zero->await_epoch(1), nullptr) << "the other members start without it";
   member::JoinOptions late = summer_options();
-  late.address = "127.0.0.1:7101";
+  late.identity.address = "127.0.0.1:7101";
   const auto newcomer = join(late);
   ASSERT_TRUE(newcomer->await_welcome().has_value()) << "summers may join at any time";
   EXPECT_EQ(newcomer->await_welcome()->member, 3u);

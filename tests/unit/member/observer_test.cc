@@ -33,9 +33,9 @@ class ObserverTest : public testing::Test {
   }
   std::unique_ptr<Participant> member(control::Role role, uint32_t index) {
     member::JoinOptions join = join_;
-    join.role = role;
-    join.index = index;
-    join.address = "10.0.0.1:7";
+    join.identity.role = role;
+    join.identity.index = index;
+    join.identity.address = "10.0.0.1:7";
     return std::make_unique<Participant>(system_.env(), join);
   }
   void begin_job() {

@@ -49,8 +49,8 @@ class RestartTest : public testing::Test {
     member::JoinOptions join;
     join.coordinator = address_;
     join.token = kToken;
-    join.index = index;
-    join.address = absl::StrCat("127.0.0.1:", 7000 + index);
+    join.identity.index = index;
+    join.identity.address = absl::StrCat("127.0.0.1:", 7000 + index);
     join.timeout = absl::Minutes(5);
     return join;
   }
@@ -58,8 +58,8 @@ class RestartTest : public testing::Test {
   std::unique_ptr<Participant> join(uint32_t member) const {
     member::JoinOptions options = worker_options(member);
     if (member == 2) {
-      options.role = control::Role::kSummer;
-      options.index = 0;
+      options.identity.role = control::Role::kSummer;
+      options.identity.index = 0;
     }
     return std::make_unique<Participant>(system_.env(), options);
   }
