@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/pods.h"
@@ -21,7 +22,7 @@ absl::Status how_it_failed(const PodView& pod) {
 
 }  // namespace
 
-coordinator::Options AttemptSession::options() const {
+absl::StatusOr<coordinator::Options> AttemptSession::options() const {
   std::vector<const PodView*> summers = running_summers(observation_);
   if (is_settled(observation_)) summers = pods_of(planned_summers(observation_));
   coordinator::Options options;
@@ -34,9 +35,7 @@ coordinator::Options AttemptSession::options() const {
   const bool resumes = job_.status.epoch > 0;
   if (options.summers > 0 && !resumes) options.summer_bits_per_second = known_bits_per_second(observation_, summers);
   options.partition_bytes = job_.communication.partition_bytes;
-  // check_strategy() has refused a job whose strategy is an error. One that came past it gets a schedule that does not
-  // exist, so that the coordinator refuses the session.
-  options.reduction.strategy = strategy_of(job_).value_or(collective::Spec());
+  GLN_ASSIGN_OR_RETURN(options.reduction.strategy, strategy_of(job_));
   options.reduction.bits = bits_of(job_);
   options.start_timeout = job_.run_policy.start_deadline;
   options.return_timeout = kReturnPatience;

@@ -108,6 +108,10 @@ Decision decide_success(const Observation& observation, const Workers& workers, 
   return finish(observation, std::move(end), std::move(draft));
 }
 
+Decision refuse_strategy(const Observation& observation, StatusUpdate update, const absl::Status& why) {
+  return finish(observation, JobEnd(observation).fail(std::move(update), "InvalidStrategy", std::string(why.message())));
+}
+
 Decision decide_failure(const Observation& observation, const Workers& workers, StatusUpdate update, Failure failure) {
   Draft draft;
   draft.confirm_missing = std::move(failure.confirm_missing);
@@ -115,7 +119,9 @@ Decision decide_failure(const Observation& observation, const Workers& workers, 
     return finish(observation, JobEnd(observation).restart(std::move(update), failure), std::move(draft));
   }
   const AttemptSession session(observation, workers);
-  draft.session = session.options();
+  absl::StatusOr<coordinator::Options> options = session.options();
+  if (!options.ok()) return refuse_strategy(observation, std::move(update), options.status());
+  draft.session = *std::move(options);
   draft.tell.ended = session.ended_workers();
   update.requeue_after(kSoon);
   return finish(observation.job, std::move(draft), std::move(update));
@@ -132,7 +138,9 @@ Decision decide_run(const Observation& observation, const Workers& workers, cons
   explain_no_summers(observation.job, update.status.summers);
   report_refused_summers(observation, update);
   const AttemptSession session(observation, workers);
-  draft.session = session.options();
+  absl::StatusOr<coordinator::Options> options = session.options();
+  if (!options.ok()) return refuse_strategy(observation, std::move(update), options.status());
+  draft.session = *std::move(options);
   draft.tell.ended = session.ended_workers();
   if (wants_summers(observation.job) && has_begun(observation)) {
     ScalingDecision scaling = SummerScaling(observation, settings).decide(std::move(update));
@@ -163,9 +171,8 @@ Decision decide_attempt(const Observation& observation, const Workers& workers, 
     return finish(observation, end.release_gang(std::move(start.update), *start.late));
   }
   if (!start.create.empty()) {
-    if (const absl::Status valid = check_strategy(observation.job); !valid.ok()) {
-      return finish(observation, end.fail(std::move(start.update), "InvalidStrategy", std::string(valid.message())));
-    }
+    const absl::Status valid = check_strategy(observation.job);
+    if (!valid.ok()) return refuse_strategy(observation, std::move(start.update), valid);
   }
   Draft draft;
   draft.create = std::move(start.create);

@@ -165,7 +165,7 @@ TEST(AttemptSession, HasMembersOfPlan) {
   World world = with_summers();
   const Observation observation = world.observe();
   const Workers workers(observation);
-  const coordinator::Options options = AttemptSession(observation, workers).options();
+  const coordinator::Options options = *AttemptSession(observation, workers).options();
   EXPECT_EQ(options.job, "team/digits/0");
   EXPECT_EQ(options.workers, 4U);
   EXPECT_EQ(options.summers, 2U);

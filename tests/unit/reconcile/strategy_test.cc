@@ -114,6 +114,15 @@ TEST(JobStrategy, ImpossibleScheduleFailsTheJobBeforeItHasPods) {
   EXPECT_THAT(world.names(), IsEmpty());
 }
 
+TEST(JobStrategy, ImpossibleChangeFailsTheRunningJob) {
+  World world = running_by_strategy(api::Strategy::kAuto);
+  world.job.communication.stages = {2, 2};
+  world.look();
+  ASSERT_TRUE(world.holds("Failed"));
+  EXPECT_EQ(world.condition("Failed")->reason, "InvalidStrategy");
+  EXPECT_THAT(world.condition("Failed")->message, HasSubstr("auto chooses stages"));
+}
+
 TEST(JobStrategy, GetsNoSummersThatItDoesNotUse) {
   World world = job_with(api::Strategy::kRing);
   world.job.communication.summers.max = 2;
