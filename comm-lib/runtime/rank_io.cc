@@ -205,6 +205,8 @@ void RankIo::fail(absl::Status status) {
   if (absl::IsDeadlineExceeded(status)) status = absl::UnavailableError(status.message());
   if (!state_.fail(status)) return;
   env_.log->info("session failed", "reason", status.message());
+  // A program may catch an error of its own, and stay. Workers that wait for its next push_pull would wait for ever.
+  if (absl::IsInvalidArgument(status) && !state_.is_elastic()) client_->fault(control::Fault::kItself, 0, status);
   pipeline_->fail(status);
   flow_.end_all(status);
   std::vector<Outcome> outcomes;

@@ -42,6 +42,7 @@ struct PushPulls {
 };
 // The sender can't go on with `member`, an index in the plan of `epoch`, which the sender follows.
 struct Fault {
+  static constexpr uint32_t kItself = UINT32_MAX;  // the sender can't go on, whatever the other members do
   uint32_t member = 0;
   uint32_t epoch = 0;
   absl::Status why;

@@ -64,8 +64,8 @@ class Client {
   // Answers CountPushPulls. `counts`: by tensor of the plan of `epoch`, which is in force.
   void push_pulls(uint32_t epoch, std::vector<uint64_t> counts);
   // Reports that this member can't go on with `member`, an index in the plan of `epoch`, which this member follows. The
-  // coordinator leaves a CPU summer out of the next plan; for any other member it fails the job, and tells every
-  // member.
+  // coordinator leaves a CPU summer out of the next plan; for any other member, and for Fault::kItself, it fails the
+  // job, and tells every member.
   void fault(uint32_t member, uint32_t epoch, const absl::Status& why);
   // Tells that an owner of partitions follows the plan of `epoch`. `by_rank`: the owner is a worker's summer. While
   // there is no coordinator that commits a prepared plan, Commit may follow from this call.

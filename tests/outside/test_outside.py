@@ -89,7 +89,7 @@ PROGRAMS = (
         "other_operations.py",
         "so are those of a schedule, to all ranks",
         options=(("workers", 2), ("flags", ("--strategy", "ring"))),
-        error=f" left with an error: {AT_WORKERS}",
+        error=f" can't go on: {AT_WORKERS}",
     ),
     Program(
         "other_operations.py",
@@ -117,6 +117,16 @@ PROGRAMS = (
         error=f"{LEFT_AFTER}{AT_RANKS}",
         caught=True,
         long=True,
+    ),
+    *(
+        Program(
+            "stays_after_error.py",
+            "ranks that agree do not wait for a worker that catches this error and stays",
+            (worker,),
+            options=(("workers", 2), ("local_ranks", 2)),
+            error=" can't go on: tensor 'w': in its 4th push_pull local rank 1",
+        )
+        for worker in ("0", "1")
     ),
     Program("scaled_losses.py", "GradScaler unscales averages, and all ranks skip the same steps"),
 )
