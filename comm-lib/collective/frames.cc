@@ -15,9 +15,9 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
   if (plan_ == nullptr) return absl::FailedPreconditionError("a frame arrived before the first plan");
   GLN_RETURN_IF_ERROR(check_sender(*plan_, options_.job, options_.worker, sender, header));
   peers_.on_heard(sender, now);
-  if (!peers_.on_released(sender, header.released, actions)) {
+  if (!peers_.on_confirmed(sender, header.confirmed, actions)) {
     return frame_error(*plan_, options_.worker, header,
-                       absl::StrCat("it confirms the slices before ", header.released,
+                       absl::StrCat("it confirms the slices before ", header.confirmed,
                                     ", but the next slice to send is ", peers_.sent(sender)));
   }
   if (header.type == wire::FrameType::kArrived) return absl::OkStatus();

@@ -40,10 +40,10 @@ class PeerLink {
     unconfirmed_.push(std::move(slice));
     return header;
   }
-  // Drops the slices before number `released`, which the peer has. False: not all of them have been sent.
-  bool confirm(uint32_t released) {
-    if (is_before(next_, released)) return false;
-    for (; is_before(confirmed_, released); ++confirmed_) unconfirmed_bytes_ -= unconfirmed_.pop().bytes();
+  // Drops the slices before number `before`, which the peer has. False: not all of them have been sent.
+  bool confirm(uint32_t before) {
+    if (is_before(next_, before)) return false;
+    for (; is_before(confirmed_, before); ++confirmed_) unconfirmed_bytes_ -= unconfirmed_.pop().bytes();
     return true;
   }
   const Fifo<Sent>& unconfirmed() const { return unconfirmed_; }

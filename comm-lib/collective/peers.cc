@@ -21,7 +21,7 @@ bool Peers::await(uint32_t index, wire::Header awaited, Actions& actions) {
   awaited.job = job_;
   awaited.epoch = epoch_;
   awaited.sender = worker_;
-  awaited.released = peers_[index].link.take_confirmation();
+  awaited.confirmed = peers_[index].link.take_confirmation();
   actions.sends.push_back({index, awaited, {}});
   return true;
 }
@@ -44,7 +44,7 @@ void Peers::flush(uint32_t index, Actions& actions) {
     header.schedule = slice.schedule;
     header.step = slice.step;
     header.payload_bytes = static_cast<uint32_t>(slice.payload.size());
-    header.released = peer.link.take_confirmation();
+    header.confirmed = peer.link.take_confirmation();
     ++counters_.sent;
     counters_.sent_bytes += slice.payload.size();
     header = peer.link.send({header, slice.payload});
@@ -74,12 +74,12 @@ Buffer Peers::copy_of(const Buffer& payload) const {
 
 void Peers::repeat(uint32_t index, Actions& actions) {
   PeerLink& link = peers_[index].link;
-  const uint32_t released = link.take_confirmation();
+  const uint32_t confirmed = link.take_confirmation();
   for (size_t i = 0; i < link.unconfirmed().size(); ++i) {
     const PeerLink::Sent& sent = link.unconfirmed()[i];
     wire::Header header = sent.header;
     header.epoch = epoch_;
-    header.released = released;
+    header.confirmed = confirmed;
     Buffer copy = GLN_MUTATION("slices are sent again without a copy") ? sent.payload : copy_of(sent.payload);
     ++counters_.sent;
     counters_.sent_bytes += copy.size();
@@ -88,15 +88,15 @@ void Peers::repeat(uint32_t index, Actions& actions) {
   }
 }
 
-bool Peers::on_released(uint32_t index, uint32_t released, Actions& actions) {
-  if (!peers_[index].link.confirm(released)) return false;
+bool Peers::on_confirmed(uint32_t index, uint32_t confirmed, Actions& actions) {
+  if (!peers_[index].link.confirm(confirmed)) return false;
   flush(index, actions);
   return true;
 }
 
 void Peers::send_confirmation(uint32_t index, Actions& actions) {
   wire::Header header = header_of(wire::FrameType::kArrived);
-  header.released = peers_[index].link.take_confirmation();
+  header.confirmed = peers_[index].link.take_confirmation();
   actions.sends.push_back({index, header, {}});
 }
 

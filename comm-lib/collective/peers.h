@@ -67,7 +67,7 @@ class Peers {
   void on_heard(uint32_t peer, absl::Duration now) { peers_[peer].since = now; }
   // Takes a confirmation, and sends what the window then has room for. False: the peer confirms a slice that was not
   // sent.
-  [[nodiscard]] bool on_released(uint32_t peer, uint32_t released, Actions& actions);
+  [[nodiscard]] bool on_confirmed(uint32_t peer, uint32_t confirmed, Actions& actions);
   PeerLink::Arrival arrival(uint32_t peer, uint32_t number) const { return peers_[peer].link.arrival(number); }
   uint32_t received(uint32_t peer) const { return peers_[peer].link.received(); }
   uint32_t sent(uint32_t peer) const { return peers_[peer].link.next(); }

@@ -50,10 +50,10 @@ void Results::take(uint32_t index, const wire::Header& header, Buffer result) {
 }
 
 // An owner that follows a later plan may have lost partitions to other owners. This worker may still have to send their
-// results to the new owners, so it ignores `released`.
+// results to the new owners, so it ignores `confirmed`.
 void Results::release(uint32_t owner, const wire::Header& header) {
   if (header.epoch == plan_->epoch) {
-    retention_.release(owner, header.released);
+    retention_.release(owner, header.confirmed);
   } else {
     GLN_RARE("session: a result of a plan that is not here yet");
   }
@@ -65,7 +65,7 @@ absl::Status Results::on_release(uint32_t owner, const wire::Header& header, con
         absl::StrCat(plan_->member_name(owner), " sent a RELEASE of ", payload.size(), " bytes; expected whole keys"));
   }
   if (header.epoch != plan_->epoch) return absl::OkStatus();
-  retention_.release(owner, header.released);
+  retention_.release(owner, header.confirmed);
   for (size_t at = 0; at < payload.size(); at += sizeof(wire::PartitionKey)) {
     wire::PartitionKey key;
     std::memcpy(&key, payload.bytes().data() + at, sizeof(key));

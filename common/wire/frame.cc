@@ -43,10 +43,10 @@ absl::Status check_fields(const Header& header) {
                                                    " bytes of payload; expected at most ", most_payload(header.type)));
   }
   const bool is_numbered = header.type == FrameType::kResult || header.type == FrameType::kSlice;
-  const bool may_release = is_numbered || header.type == FrameType::kRelease || is_of_schedule(header.type);
+  const bool may_confirm = is_numbered || header.type == FrameType::kRelease || is_of_schedule(header.type);
   const bool has_schedule = header.type == FrameType::kSlice || header.type == FrameType::kAwait;
   if ((!has_schedule && header.schedule != 0) || (!is_numbered && header.sequence != 0) ||
-      (!may_release && header.released != 0)) {
+      (!may_confirm && header.confirmed != 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat(name_of(header.type), " frame with fields that are not zero, but zero in that type"));
   }

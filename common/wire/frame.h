@@ -40,7 +40,7 @@ enum class FrameType : uint8_t {
   kFetch = 20,  // owner to worker: asks for a result that an earlier owner made and that some worker lacks; no payload
   kHand = 21,   // worker to owner: the result that kFetch asked for
   // Worker to owner: asks which results every worker has; payload: PartitionKey[] of the results that the worker keeps
-  // from earlier owners, or none. Owner to worker: every worker has the results numbered below `released`, and those in
+  // from earlier owners, or none. Owner to worker: every worker has the results numbered below `confirmed`, and those in
   // the payload, which are some of the keys asked about.
   kRelease = 22,
   // Owner to worker: the owner will never accept that frame, so the worker's session ends; payload: a message for the
@@ -49,9 +49,9 @@ enum class FrameType : uint8_t {
   // Owner to worker: the plan of `epoch` is in force at the owner. Sent first on every connection, and when it changes.
   kCommitted = 24,
   // Worker to worker: a slice of a partition, by the schedule of a collective (comm-lib/collective). `sequence` counts
-  // the slices to that worker, and `released` those from it that have arrived.
+  // the slices to that worker, and `confirmed` those from it that have arrived.
   kSlice = 25,
-  // Worker to worker: every slice before `released` has arrived; no payload.
+  // Worker to worker: every slice before `confirmed` has arrived; no payload.
   kArrived = 26,
   // Worker to worker: the sender has begun this step of the partition by this schedule, and waits for a slice of the
   // receiver, which should begin it, too. Confirms slices as a kArrived does; no payload.
@@ -76,12 +76,12 @@ struct Header {
   // Number of earlier push_pulls of the tensor that owners sum; in a kSlice or kAwait: that this schedule sums. For
   // kPing and kPong see FrameType.
   uint64_t step = 0;
-  // kResult: number of the result, counted by its owner. kSlice: number of the slice, counted by its sender for each
-  // receiver. Both may wrap around. Else zero; checked
+  // The number of a result among those of its owner, or of a slice among those to this receiver; it may wrap around. Else
+  // zero; checked
   uint32_t sequence = 0;
-  // kResult, kRelease: every worker has the results before this one. kSlice, kArrived, kAwait: the sender of the frame
-  // has the receiver's slices before this one. Else zero; checked
-  uint32_t released = 0;
+  // The results or slices with lower numbers are confirmed: every worker has those results (kResult, kRelease), or the
+  // sender of this frame has those slices of the receiver (kSlice, kArrived, kAwait). Else zero; checked
+  uint32_t confirmed = 0;
   uint32_t payload_bytes = 0;
   uint32_t payload_crc = 0;
   // kSlice, kAwait: index in Plan::schedules of the schedule that the frame is about. Else zero; checked

@@ -156,7 +156,7 @@ absl::Status Engine::on_release(uint32_t worker, const wire::Header& header, con
     std::memcpy(released.bytes().data() + count++ * sizeof(key), &key, sizeof(key));
   }
   wire::Header answer = make_header(identity_, plan.epoch, wire::FrameType::kRelease, {});
-  answer.released = releases_.first_unreleased();
+  answer.confirmed = releases_.first_unreleased();
   released = released.slice(0, count * sizeof(wire::PartitionKey));
   answer.payload_bytes = static_cast<uint32_t>(released.size());
   actions.sends.push_back({worker, answer, std::move(released)});

@@ -126,7 +126,7 @@ void RunningSums::send_answer(uint32_t worker, uint32_t index, Actions& actions)
       make_header(identity_, plan_->epoch, wire::FrameType::kResult, key_of(*plan_, index, sum.count(worker) - 1));
   header.data_type = tensor_of(index).type;
   header.op = ReduceOp::kAccumulate;
-  header.released = releases_->first_unreleased();
+  header.confirmed = releases_->first_unreleased();
   header.payload_bytes = static_cast<uint32_t>(sum.answer().size());
   actions.sends.push_back({worker, header, sum.answer()});
 }

@@ -200,7 +200,7 @@ void Sums::send_result(uint32_t worker, uint32_t index, uint32_t crc, Actions& a
   header.data_type = plan_->tensors[key.tensor].type;
   header.op = result.op;
   header.sequence = result.number;
-  header.released = releases_->first_unreleased();
+  header.confirmed = releases_->first_unreleased();
   header.payload_bytes = static_cast<uint32_t>(result.values.size());
   header.payload_crc = crc;
   actions.sends.push_back({worker, header, result.values});

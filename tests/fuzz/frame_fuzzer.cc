@@ -43,7 +43,7 @@ std::vector<std::byte> make_stream(ConstBytes input) {
     if (how & 1) {
       header.schedule = 0;
       if (header.type != wire::FrameType::kResult) header.sequence = 0;
-      if (header.type != wire::FrameType::kResult && header.type != wire::FrameType::kRelease) header.released = 0;
+      if (header.type != wire::FrameType::kResult && header.type != wire::FrameType::kRelease) header.confirmed = 0;
       wire::seal(header, payload);
     }
     const auto bytes = std::as_bytes(std::span(&header, 1));

@@ -38,7 +38,7 @@ TEST(ExecutorConnections, SendsFromTheWorkBuffer) {
     EXPECT_EQ(header.partition, i);
     EXPECT_EQ(header.step, 0u);
     EXPECT_EQ(header.sequence, i);
-    EXPECT_EQ(header.released, 0u);
+    EXPECT_EQ(header.confirmed, 0u);
     EXPECT_EQ(header.payload_bytes, 8u);
     EXPECT_THAT(group.inbox(1)[i].payload.bytes(), SizeIs(8));
   }
@@ -89,7 +89,7 @@ TEST(ExecutorConnections, IgnoresRepeats) {
   group.tick(1);
   ASSERT_THAT(group.inbox(0), SizeIs(1));
   EXPECT_EQ(group.inbox(0)[0].header.type, FrameType::kArrived);
-  EXPECT_EQ(group.inbox(0)[0].header.released, 4u);
+  EXPECT_EQ(group.inbox(0)[0].header.confirmed, 4u);
 }
 
 TEST(ExecutorConnections, NewConnectionConfirms) {
@@ -103,7 +103,7 @@ TEST(ExecutorConnections, NewConnectionConfirms) {
   EXPECT_FALSE(group[1].idle());
   group.connect(1, 0);
   ASSERT_THAT(group.inbox(0), SizeIs(1));
-  EXPECT_EQ(group.inbox(0)[0].header.released, 2u);
+  EXPECT_EQ(group.inbox(0)[0].header.confirmed, 2u);
   EXPECT_TRUE(group[1].idle());
 }
 
@@ -126,7 +126,7 @@ TEST(ExecutorConnections, SlicesConfirm) {
   ASSERT_TRUE(group.start(0).ok());
   ASSERT_TRUE(group.deliver_next(1).ok());
   ASSERT_TRUE(group.start(1).ok());
-  EXPECT_EQ(group.inbox(0)[0].header.released, 1u);
+  EXPECT_EQ(group.inbox(0)[0].header.confirmed, 1u);
   EXPECT_EQ(group.inbox(0)[0].header.type, FrameType::kSlice);
 }
 
@@ -139,7 +139,7 @@ TEST(ExecutorConnections, ManySlicesAreConfirmedAtOnce) {
   }
   ASSERT_THAT(group.inbox(0), SizeIs(1));
   EXPECT_EQ(group.inbox(0)[0].header.type, FrameType::kArrived);
-  EXPECT_EQ(group.inbox(0)[0].header.released, collective::Peers::kMostOwedSlices);
+  EXPECT_EQ(group.inbox(0)[0].header.confirmed, collective::Peers::kMostOwedSlices);
 }
 
 TEST(ExecutorConnections, ManyBytesAreConfirmedAtOnce) {

@@ -49,7 +49,7 @@ const std::vector<BadFrame> kBadFrames = {
     {"LaterStep", [](auto& frame) { frame.header.step = 1; }, "expected the remaining slices of step 0 first"},
     {"MuchLaterStep", [](auto& frame) { frame.header.step = 2; }, "this worker is in step 0"},
     {"Gap", [](auto& frame) { frame.header.sequence = 1; }, "expected slice 0 first"},
-    {"Released", [](auto& frame) { frame.header.released = 9; }, "confirms the slices before 9"},
+    {"Confirmed", [](auto& frame) { frame.header.confirmed = 9; }, "confirms the slices before 9"},
 };
 
 class BadFrames : public ::testing::TestWithParam<BadFrame> {};

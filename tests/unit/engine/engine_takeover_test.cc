@@ -119,10 +119,10 @@ TEST_F(EngineTakeover, ResultsCarryReleases) {
   };
   step(5);
   EXPECT_EQ(rig.actions.sends[0].header.sequence, 0u);
-  EXPECT_EQ(rig.actions.sends[0].header.released, 0u);
+  EXPECT_EQ(rig.actions.sends[0].header.confirmed, 0u);
   step(6);
   EXPECT_EQ(rig.actions.sends[0].header.sequence, 1u);
-  EXPECT_EQ(rig.actions.sends[0].header.released, 1u) << "all workers have pushed step 6, so they have step 5";
+  EXPECT_EQ(rig.actions.sends[0].header.confirmed, 1u) << "all workers have pushed step 6, so they have step 5";
 }
 
 TEST_F(EngineTakeover, TellsReleasesOnRequest) {
@@ -139,10 +139,10 @@ TEST_F(EngineTakeover, TellsReleasesOnRequest) {
   EXPECT_EQ(rig.actions.sends[0].payload.size(), sizeof(wire::PartitionKey));
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.push(worker, {.step = 5}, {1, 2}).ok());
   ask({});
-  EXPECT_EQ(rig.actions.sends[0].header.released, 0u);
+  EXPECT_EQ(rig.actions.sends[0].header.confirmed, 0u);
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(tell(worker, 6).ok());
   ask({});
-  EXPECT_EQ(rig.actions.sends[0].header.released, 1u);
+  EXPECT_EQ(rig.actions.sends[0].header.confirmed, 1u);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST_F(RunningSumsTest, AnswerWaitsForSlowWorkers) {
   ASSERT_TRUE(push(0, 0).ok());
   ASSERT_THAT(receivers(FrameType::kResult), ElementsAre(0)) << "no worker has an earlier step to contribute";
   EXPECT_EQ(actions.sends[0].header.op, ReduceOp::kAccumulate);
-  EXPECT_EQ(actions.sends[0].header.released, 1u);
+  EXPECT_EQ(actions.sends[0].header.confirmed, 1u);
   ASSERT_TRUE(push(0, 1).ok());
   EXPECT_THAT(actions.sends, IsEmpty()) << "step 0 of worker 1 is missing";
   ASSERT_TRUE(push(1, 0).ok());

@@ -53,7 +53,7 @@ class ResultsTest : public ::testing::Test {
   // Delivers a kRelease of results below `below`, and of `keys`.
   absl::Status release(uint32_t owner, uint32_t below, const std::vector<PartitionKey>& keys, uint32_t epoch) {
     wire::Header what = header(FrameType::kRelease, 0, 0, epoch);
-    what.released = below;
+    what.confirmed = below;
     Buffer payload = pool_.take(keys.size() * sizeof(PartitionKey));
     if (!keys.empty()) std::memcpy(payload.bytes().data(), keys.data(), payload.size());
     what.payload_bytes = static_cast<uint32_t>(payload.size());
@@ -112,10 +112,10 @@ TEST_F(ResultsTest, HandsOnTheLastAnswer) {
 TEST_F(ResultsTest, ReleasesByNumber) {
   take(10);
   wire::Header later = header(FrameType::kResult, 0, 1);
-  later.released = 10;
+  later.confirmed = 10;
   results_.release(2, later);
   EXPECT_EQ(results_.bytes(), 8u);
-  later.released = 11;
+  later.confirmed = 11;
   later.epoch = 2;
   results_.release(2, later);
   EXPECT_EQ(results_.bytes(), 8u) << "the owner follows a plan that is not here yet";

@@ -123,7 +123,7 @@ TEST_F(SessionRetention, KeepsOnlyTheLastResult) {
 
 TEST_F(SessionRetention, OwnerAheadReleasesNothing) {
   wire::Header header = rig.header(FrameType::kRelease, {});
-  header = {.type = FrameType::kRelease, .job = kJob, .epoch = 2, .sender = 2, .released = 1};
+  header = {.type = FrameType::kRelease, .job = kJob, .epoch = 2, .sender = 2, .confirmed = 1};
   ASSERT_TRUE(rig.deliver(header, {}).ok());
   EXPECT_EQ(rig.session.counters().retained_bytes, 8u) << "the owner may have lost the partition";
 }

@@ -80,7 +80,7 @@ class SessionRig {
     what.job = kJob;
     what.epoch = plan->epoch;
     what.sender = owner;
-    what.released = below;
+    what.confirmed = below;
     Buffer payload = pool.take(keys.size() * sizeof(wire::PartitionKey));
     if (!keys.empty()) std::memcpy(payload.bytes().data(), keys.data(), payload.size());
     return deliver(what, std::move(payload));

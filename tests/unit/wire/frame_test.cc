@@ -118,7 +118,7 @@ TEST(Frame, SlicesCarryTheNumbersOfBothDirections) {
   Header slice = sealed_push();
   slice.type = FrameType::kSlice;
   slice.sequence = 4;
-  slice.released = 9;
+  slice.confirmed = 9;
   reseal(slice);
   EXPECT_TRUE(decode(slice).ok()) << decode(slice).status();
   slice.op = static_cast<ReduceOp>(0);
@@ -126,7 +126,7 @@ TEST(Frame, SlicesCarryTheNumbersOfBothDirections) {
   EXPECT_FALSE(decode(slice).ok());
   Header arrived = sealed_push();
   arrived.type = FrameType::kArrived;
-  arrived.released = 9;
+  arrived.confirmed = 9;
   arrived.payload_bytes = 0;
   reseal(arrived);
   EXPECT_TRUE(decode(arrived).ok()) << decode(arrived).status();
@@ -135,7 +135,7 @@ TEST(Frame, SlicesCarryTheNumbersOfBothDirections) {
   EXPECT_FALSE(decode(arrived).ok());
   Header await = sealed_push();
   await.type = FrameType::kAwait;
-  await.released = 9;
+  await.confirmed = 9;
   await.schedule = 1;
   await.payload_bytes = 0;
   reseal(await);
