@@ -61,9 +61,9 @@ std::vector<Path> pair_ports(const std::vector<PathEnd>& ours, size_t our_main, 
   std::vector<PathEnd> their_rest = theirs;
   std::vector<Path> paths{take(our_rest, our_main, their_rest, their_main)};
   while (paths.size() < most) {
-    // The least rank is the best: the closest addresses, then the most similar places, then the earlier place.
-    using Rank = std::tuple<int, size_t, size_t>;
-    std::optional<Rank> best;
+    // The least distance is the best: the closest addresses, then the most similar places, then the earlier place.
+    using Distance = std::tuple<int, size_t, size_t>;
+    std::optional<Distance> best;
     size_t best_theirs = 0;
     for (size_t i = 0; i < ours.size(); ++i) {
       for (size_t j = 0; j < theirs.size(); ++j) {
@@ -72,9 +72,9 @@ std::vector<Path> pair_ports(const std::vector<PathEnd>& ours, size_t our_main, 
             ours[i].is_ethernet != theirs[j].is_ethernet || are_the_same(ours[i].address, theirs[j].address)) {
           continue;
         }
-        const Rank rank{-close, i > j ? i - j : j - i, i};
-        if (best.has_value() && rank >= *best) continue;
-        best = rank;
+        const Distance distance{-close, i > j ? i - j : j - i, i};
+        if (best.has_value() && distance >= *best) continue;
+        best = distance;
         best_theirs = j;
       }
     }
