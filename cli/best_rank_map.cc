@@ -9,8 +9,8 @@
 
 namespace gleaner::cli {
 
-absl::StatusOr<ranks::RankMap> best_rank_map(const collective::Schedule& schedule, const topology::Topology& topology,
-                                             const topology::Paths& paths, uint64_t bytes, uint64_t seed,
+absl::StatusOr<ranks::RankMap> best_rank_map(const collective::Schedule& schedule, const topology::Network& network,
+                                             uint64_t bytes, uint64_t seed,
                                              const std::function<void(double)>& searching) {
   ranks::SearchOptions options;
   options.seed = seed;
@@ -18,8 +18,8 @@ absl::StatusOr<ranks::RankMap> best_rank_map(const collective::Schedule& schedul
     searching(done);
     return true;
   };
-  if (auto map = ranks::hdrm_start(schedule, topology)) options.starts.push_back(*std::move(map));
-  absl::StatusOr<ranks::FoundMap> found = ranks::find_rank_map(schedule, topology, paths, bytes, options);
+  if (auto map = ranks::hdrm_start(schedule, network.topology)) options.starts.push_back(*std::move(map));
+  absl::StatusOr<ranks::FoundMap> found = ranks::find_rank_map(schedule, network, bytes, options);
   if (found.ok()) return std::move(found->host_of);
   return absl::Status(found.status().code(), absl::StrCat("--rank-map best: ", found.status().message()));
 }

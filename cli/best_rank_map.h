@@ -7,14 +7,14 @@
 #include "absl/status/statusor.h"
 #include "common/collective/schedule.h"
 #include "common/ranks/rank_map.h"
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 
 namespace gleaner::cli {
 
 // Returns the map that `gleaner ranks` finds for this seed. `searching`: called from time to time with the part of the
 // search that is done. InvalidArgument: the topology has too many hosts.
-absl::StatusOr<ranks::RankMap> best_rank_map(const collective::Schedule& schedule, const topology::Topology& topology,
-                                             const topology::Paths& paths, uint64_t bytes, uint64_t seed,
+absl::StatusOr<ranks::RankMap> best_rank_map(const collective::Schedule& schedule, const topology::Network& network,
+                                             uint64_t bytes, uint64_t seed,
                                              const std::function<void(double)>& searching);
 
 }  // namespace gleaner::cli

@@ -87,12 +87,12 @@ absl::Status check_names(const RankMapReport& report) {
 
 }  // namespace
 
-absl::StatusOr<MapFigures> MapFigures::of(const collective::Schedule& schedule, const topology::Topology& topology,
-                                          const topology::Paths& paths, const ranks::RankMap& host_of, uint64_t bytes) {
+absl::StatusOr<MapFigures> MapFigures::of(const collective::Schedule& schedule, const topology::Network& network,
+                                          const ranks::RankMap& host_of, uint64_t bytes) {
   MapFigures figures;
-  GLN_ASSIGN_OR_RETURN(figures.cost, collective::cost(schedule, topology, paths, host_of, bytes));
-  GLN_ASSIGN_OR_RETURN(figures.flows, ranks::count_flows(schedule, topology, paths, host_of));
-  figures.conflicts = ranks::count_conflicts(figures.flows, topology);
+  GLN_ASSIGN_OR_RETURN(figures.cost, collective::cost(schedule, network, host_of, bytes));
+  GLN_ASSIGN_OR_RETURN(figures.flows, ranks::count_flows(schedule, network, host_of));
+  figures.conflicts = ranks::count_conflicts(figures.flows, network.topology);
   return figures;
 }
 

@@ -15,8 +15,8 @@ namespace gleaner::cli {
 
 // The cost and the flows of a schedule under one map.
 struct MapFigures {
-  static absl::StatusOr<MapFigures> of(const collective::Schedule& schedule, const topology::Topology& topology,
-                                       const topology::Paths& paths, const ranks::RankMap& host_of, uint64_t bytes);
+  static absl::StatusOr<MapFigures> of(const collective::Schedule& schedule, const topology::Network& network,
+                                       const ranks::RankMap& host_of, uint64_t bytes);
 
   collective::Cost cost;
   ranks::Flows flows;

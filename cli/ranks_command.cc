@@ -85,17 +85,16 @@ absl::StatusOr<uint32_t> ranks_of(const RanksFlags& flags, const Topology& topol
   return static_cast<uint32_t>(flags.ranks);
 }
 
-absl::StatusOr<ranks::Groups> groups_of(const RanksFlags& flags, const Topology& topology,
-                                        const topology::Paths& paths) {
+absl::StatusOr<ranks::Groups> groups_of(const RanksFlags& flags, const topology::Network& network) {
+  const uint32_t hosts = network.topology.host_count();
   if (flags.groups == 0) return ranks::Groups();
-  if (flags.groups > topology.host_count()) {
+  if (flags.groups > hosts) {
     return absl::InvalidArgumentError(absl::StrCat("--groups is ", flags.groups, ", but the topology has ",
-                                                   counted(topology.host_count(), "host"),
-                                                   "; a group has one host at least"));
+                                                   counted(hosts, "host"), "; a group has one host at least"));
   }
   ranks::EmbeddingOptions options;
   options.seed = flags.seed;
-  GLN_ASSIGN_OR_RETURN(const ranks::Embedding embedding, embed(ranks::path_distances(topology, paths), options));
+  GLN_ASSIGN_OR_RETURN(const ranks::Embedding embedding, embed(ranks::path_distances(network), options));
   return ranks::group(embedding, {.groups = flags.groups, .seed = flags.seed});
 }
 
@@ -119,13 +118,12 @@ struct Choice {
   std::string origin;
 };
 
-absl::StatusOr<Choice> search(const RanksFlags& flags, const Schedule& schedule, const Topology& topology,
-                              const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups,
-                              ProgressReport& progress) {
+absl::StatusOr<Choice> search(const RanksFlags& flags, const Schedule& schedule, const topology::Network& network,
+                              uint64_t bytes, const ranks::Groups& groups, ProgressReport& progress) {
   ranks::SearchOptions options;
   options.seed = flags.seed;
   options.iterations = flags.iterations;
-  const std::optional<ranks::RankMap> hdrm = ranks::hdrm_start(schedule, topology);
+  const std::optional<ranks::RankMap> hdrm = ranks::hdrm_start(schedule, network.topology);
   if (hdrm) options.starts.push_back(*hdrm);
   ranks::RankMap by_groups = ranks::map_of(groups);
   if (!by_groups.empty()) {
@@ -137,7 +135,7 @@ absl::StatusOr<Choice> search(const RanksFlags& flags, const Schedule& schedule,
     progress.update([&] { return absl::StrCat(static_cast<int>(done * 100), " % of the search is done"); });
     return true;
   };
-  GLN_ASSIGN_OR_RETURN(ranks::FoundMap found, find_rank_map(schedule, topology, paths, bytes, options));
+  GLN_ASSIGN_OR_RETURN(ranks::FoundMap found, find_rank_map(schedule, network, bytes, options));
   if (found.stopped) {
     std::fprintf(stderr,
                  "%s: the time limit ended the search, so the map depends on this machine's speed; "
@@ -148,13 +146,12 @@ absl::StatusOr<Choice> search(const RanksFlags& flags, const Schedule& schedule,
   return Choice{std::move(found.host_of), std::move(origin)};
 }
 
-absl::StatusOr<Choice> choose(const RanksFlags& flags, const Schedule& schedule, const Topology& topology,
-                              const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups,
-                              ProgressReport& progress) {
-  if (flags.algorithm != kHdrm) return search(flags, schedule, topology, paths, bytes, groups, progress);
-  const auto map = ranks::hdrm(topology, schedule.ranks);
+absl::StatusOr<Choice> choose(const RanksFlags& flags, const Schedule& schedule, const topology::Network& network,
+                              uint64_t bytes, const ranks::Groups& groups, ProgressReport& progress) {
+  if (flags.algorithm != kHdrm) return search(flags, schedule, network, bytes, groups, progress);
+  const auto map = ranks::hdrm(network.topology, schedule.ranks);
   if (map.ok()) return Choice{*map, "HDRM (EFLOPS, Algorithm 1)"};
-  GLN_ASSIGN_OR_RETURN(Choice choice, search(flags, schedule, topology, paths, bytes, groups, progress));
+  GLN_ASSIGN_OR_RETURN(Choice choice, search(flags, schedule, network, bytes, groups, progress));
   std::fprintf(stderr, "%s: %s; searched for a map by annealing instead\n", own_command("ranks").c_str(),
                std::string(map.status().message()).c_str());
   absl::StrAppend(&choice.origin, ", as HDRM does not apply");
@@ -172,7 +169,7 @@ absl::StatusOr<std::string> to_text(const RankMapReport& report, const std::stri
 absl::Status run_ranks(const RanksFlags& flags) {
   const auto bytes = parse_bytes(flags.bytes);
   if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat("--bytes: ", bytes.status().message()));
-  GLN_ASSIGN_OR_RETURN(const Topology topology, topology_of(flags.topology));
+  GLN_ASSIGN_OR_RETURN(Topology topology, topology_of(flags.topology));
   if (topology.host_count() > ranks::kMaxSearchHosts) {
     return absl::InvalidArgumentError(absl::StrCat("--topology has ", topology.host_count(),
                                                    " hosts; rank maps are found for ", ranks::kMaxSearchHosts,
@@ -182,14 +179,15 @@ absl::Status run_ranks(const RanksFlags& flags) {
   ProgressReport progress(*system.env().clock, own_command("ranks"));
   GLN_ASSIGN_OR_RETURN(const uint32_t ranks, ranks_of(flags, topology));
   GLN_ASSIGN_OR_RETURN(const Schedule schedule, schedule_of(flags, topology, ranks));
-  const topology::Paths paths(topology);
+  const topology::Network network = topology::make_network(std::move(topology));
   progress.update([] { return "the schedule is made"; });
-  GLN_ASSIGN_OR_RETURN(ranks::Groups groups, groups_of(flags, topology, paths));
-  GLN_ASSIGN_OR_RETURN(Choice choice, choose(flags, schedule, topology, paths, *bytes, groups, progress));
+  GLN_ASSIGN_OR_RETURN(ranks::Groups groups, groups_of(flags, network));
+  GLN_ASSIGN_OR_RETURN(Choice choice, choose(flags, schedule, network, *bytes, groups, progress));
   progress.update([] { return "the map is found; counting its flows"; });
-  RankMapReport report{topology, flags.algorithm, *bytes, choice.host_of, choice.origin, std::move(groups), {}, {}};
-  GLN_ASSIGN_OR_RETURN(report.map, MapFigures::of(schedule, topology, paths, report.host_of, *bytes));
-  GLN_ASSIGN_OR_RETURN(report.identity, MapFigures::of(schedule, topology, paths, ranks::identity(ranks), *bytes));
+  RankMapReport report{network.topology, flags.algorithm,   *bytes, choice.host_of,
+                       choice.origin,    std::move(groups), {},     {}};
+  GLN_ASSIGN_OR_RETURN(report.map, MapFigures::of(schedule, network, report.host_of, *bytes));
+  GLN_ASSIGN_OR_RETURN(report.identity, MapFigures::of(schedule, network, ranks::identity(ranks), *bytes));
   GLN_ASSIGN_OR_RETURN(const std::string text, to_text(report, flags.output));
   return print(text);
 }

@@ -72,13 +72,14 @@ absl::Status run_one(const SimFlags& flags) {
   if (flags.simulation.algorithm.find(',') != std::string::npos) {
     return absl::InvalidArgumentError("--algorithm: several algorithms need --sweep SIZES");
   }
-  GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology_of(flags.topology));
+  GLN_ASSIGN_OR_RETURN(topology::Topology topology, topology_of(flags.topology));
   GLN_ASSIGN_OR_RETURN(const netsim::Conditions conditions, conditions_of(flags.conditions, topology));
+  const topology::Network network = topology::make_network(std::move(topology));
   const SystemEnv system({"gleaner", LogLevel::kError});
   GLN_ASSIGN_OR_RETURN(const Simulation simulation,
-                       simulate(flags.simulation, topology, conditions, progress_of(*system.env().clock, "")));
-  return print(flags.output == "json" ? to_json(simulation, topology)
-                                      : to_table(simulation, topology, title_of(flags, simulation)));
+                       simulate(flags.simulation, network, conditions, progress_of(*system.env().clock, "")));
+  return print(flags.output == "json" ? to_json(simulation, network.topology)
+                                      : to_table(simulation, network.topology, title_of(flags, simulation)));
 }
 
 absl::Status sweep(const SimFlags& flags) {

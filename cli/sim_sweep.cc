@@ -39,11 +39,11 @@ absl::StatusOr<Simulation> run_point(const TopologyFlags& topology, const std::s
                                      const SimulationProgress& progress) {
   TopologyFlags of_size = topology;
   GLN_ASSIGN_OR_RETURN(of_size.text, spec_of_size(spec, size));
-  GLN_ASSIGN_OR_RETURN(const topology::Topology made, topology_of(of_size));
+  GLN_ASSIGN_OR_RETURN(topology::Topology made, topology_of(of_size));
   simulation.algorithm = algorithm;
   simulation.ranks = size;
   if (algorithm == kHdrm) simulation.rank_map.clear();
-  return simulate(simulation, made, {}, progress);
+  return simulate(simulation, topology::make_network(std::move(made)), {}, progress);
 }
 
 absl::Status check(const SimulationFlags& simulation, const std::vector<std::string>& algorithms) {

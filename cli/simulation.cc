@@ -139,14 +139,14 @@ absl::StatusOr<netsim::Partitions> partitions_of(const SimulationFlags& flags, c
   return partitions;
 }
 
-absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const Topology& topology,
+absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const topology::Network& network,
                                              const netsim::Conditions& conditions, const SimulationProgress& progress) {
   if (flags.summers >= 0) return invalid("--summers needs --algorithm summers");
+  const Topology& topology = network.topology;
   GLN_ASSIGN_OR_RETURN(const uint64_t bytes, bytes_of(flags));
   GLN_ASSIGN_OR_RETURN(const uint32_t ranks, members_of(flags, topology));
   GLN_ASSIGN_OR_RETURN(const Schedule schedule, schedule_of(flags, ranks));
-  const topology::Paths paths(topology);
-  const auto best = [&] { return best_rank_map(schedule, topology, paths, bytes, flags.seed, progress.searching); };
+  const auto best = [&] { return best_rank_map(schedule, network, bytes, flags.seed, progress.searching); };
   std::vector<uint32_t> map;
   if (flags.algorithm == kHdrm) {
     if (!flags.rank_map.empty()) return invalid("--algorithm hdrm has its own rank map; leave --rank-map out");
@@ -160,8 +160,8 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
   GLN_ASSIGN_OR_RETURN(netsim::Partitions partitions, partitions_of(flags, topology, map, schedule, all_bytes));
   const DataType type = *parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
   partitions.partial_width = static_cast<uint32_t>(size_of(accumulator_of(type)) / size_of(type));
-  GLN_ASSIGN_OR_RETURN(netsim::RunResult run, netsim::run_schedule(schedule, topology, paths, map, partitions,
-                                                                   conditions, progress.simulating));
+  GLN_ASSIGN_OR_RETURN(netsim::RunResult run,
+                       netsim::run_schedule(schedule, network, map, partitions, conditions, progress.simulating));
   return Simulation{.ranks = ranks,
                     .summers = 0,
                     .bytes = bytes,
@@ -169,9 +169,10 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
                     .run = std::move(run)};
 }
 
-absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const Topology& topology,
+absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const topology::Network& network,
                                             const netsim::Conditions& conditions, const SimulationProgress& progress) {
   if (!flags.stages.empty() || flags.radix != 0) return invalid("--stages and --radix don't fit --algorithm summers");
+  const Topology& topology = network.topology;
   GLN_ASSIGN_OR_RETURN(const uint32_t members, members_of(flags, topology));
   const auto summers = static_cast<uint32_t>(std::max<int64_t>(flags.summers, 0));
   const auto no_best = [] { return invalid("--rank-map best needs an all-reduce; summers have no ranks to map"); };
@@ -181,9 +182,7 @@ absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const 
   const auto bytes = static_cast<double>(plan.tensors.front().bytes());
   const uint64_t messages = uint64_t{2} * plan.partitions.size() * plan.workers;
   if (messages > kMaxMessages) return too_many(plan, messages);
-  const topology::Paths paths(topology);
-  GLN_ASSIGN_OR_RETURN(netsim::RunResult run,
-                       netsim::run_plan(plan, topology, paths, map, conditions, progress.simulating));
+  GLN_ASSIGN_OR_RETURN(netsim::RunResult run, netsim::run_plan(plan, network, map, conditions, progress.simulating));
   return Simulation{.ranks = members - summers,
                     .summers = summers,
                     .bytes = plan.tensors.front().bytes(),
@@ -233,11 +232,11 @@ void add_simulation_flags(flags::Command& command, SimulationFlags& flags) {
   command.add_number("--seed", flags.seed, "Chooses among equally short paths").show_default();
 }
 
-absl::StatusOr<Simulation> simulate(const SimulationFlags& flags, const Topology& topology,
+absl::StatusOr<Simulation> simulate(const SimulationFlags& flags, const topology::Network& network,
                                     netsim::Conditions conditions, const SimulationProgress& progress) {
   conditions.seed = flags.seed;
-  return flags.algorithm == plan::kSummersStrategy ? simulate_summers(flags, topology, conditions, progress)
-                                                   : simulate_schedule(flags, topology, conditions, progress);
+  return flags.algorithm == plan::kSummersStrategy ? simulate_summers(flags, network, conditions, progress)
+                                                   : simulate_schedule(flags, network, conditions, progress);
 }
 
 }  // namespace gleaner::cli

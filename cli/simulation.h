@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/flags/command.h"
-#include "common/topology/topology.h"
+#include "common/topology/network.h"
 #include "sim/schedule_run.h"
 
 namespace gleaner::cli {
@@ -51,9 +51,9 @@ struct Simulation {
 // Returns the names of all algorithms.
 std::vector<std::string> simulated_algorithms();
 
-// `conditions.seed` is set from the flags. InvalidArgument names the flag that is wrong or does not fit the topology.
+// `conditions.seed` is set from the flags. InvalidArgument names the flag that is wrong or does not fit the network.
 // Unavailable: links of the conditions left no path.
-absl::StatusOr<Simulation> simulate(const SimulationFlags& flags, const topology::Topology& topology,
+absl::StatusOr<Simulation> simulate(const SimulationFlags& flags, const topology::Network& network,
                                     netsim::Conditions conditions, const SimulationProgress& progress);
 
 }  // namespace gleaner::cli

@@ -71,15 +71,16 @@ absl::StatusOr<Comparison> compare(const StrategiesFlags& flags) {
   if (topology::is_of_probes(topology)) {
     GLN_ASSIGN_OR_RETURN(topology, strategy::tree_of_probes(topology, workers));
   }
-  auto candidates = strategy::candidates(topology, workers, summers);
+  const topology::Network network = topology::make_network(std::move(topology));
+  auto candidates = strategy::candidates(network, workers, summers);
   if (!candidates.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", candidates.status().message()));
-  Comparison made{.candidates = *std::move(candidates), .racks = strategy::racks_of(topology, workers)};
+  Comparison made{.candidates = *std::move(candidates), .racks = strategy::racks_of(network.topology, workers)};
   if (!made.racks.empty()) {
-    GLN_ASSIGN_OR_RETURN(made.rack_times, strategy::compare_racks(topology, topology::Paths(topology), made.racks));
+    GLN_ASSIGN_OR_RETURN(made.rack_times, strategy::compare_racks(network, made.racks));
   }
   GLN_ASSIGN_OR_RETURN(made.sizes, parse_byte_sizes(flags.sizes));
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
-  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, summers));
+  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(network.topology, workers, summers));
   const DataType type = *parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
   for (const uint64_t size : made.sizes) {
     made.tensors.push_back({.bytes = size,

@@ -37,8 +37,8 @@ absl::Status run_topology(const TopologyCommandFlags& flags) {
     if (drawing.ok()) return print(*drawing);
     return absl::InvalidArgumentError(absl::StrCat("--output svg: ", drawing.status().message()));
   }
-  const topology::Paths paths(made);
-  return print(topology::to_table(made, topology::summarize(made, paths)));
+  const topology::Network network = topology::make_network(std::move(made));
+  return print(topology::to_table(network.topology, topology::summarize(network)));
 }
 
 }  // namespace

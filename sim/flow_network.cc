@@ -53,19 +53,18 @@ absl::Status check(const Conditions& conditions, const topology::Topology& topol
 
 }  // namespace
 
-absl::StatusOr<FlowNetwork> FlowNetwork::make(const topology::Topology& topology, const topology::Paths& paths,
-                                              const Conditions& conditions) {
-  GLN_RETURN_IF_ERROR(check(conditions, topology));
-  FlowNetwork network(topology, paths, conditions);
-  for (const Background& flow : conditions.background) GLN_RETURN_IF_ERROR(network.add_background(flow));
-  GLN_RETURN_IF_ERROR(network.fail_links(0));
-  return network;
+absl::StatusOr<FlowNetwork> FlowNetwork::make(const topology::Network& network, const Conditions& conditions) {
+  GLN_RETURN_IF_ERROR(check(conditions, network.topology));
+  FlowNetwork flows(network, conditions);
+  for (const Background& flow : conditions.background) GLN_RETURN_IF_ERROR(flows.add_background(flow));
+  GLN_RETURN_IF_ERROR(flows.fail_links(0));
+  return flows;
 }
 
-FlowNetwork::FlowNetwork(const topology::Topology& topology, const topology::Paths& paths, const Conditions& conditions)
-    : topology_(&topology),
-      routes_(topology, paths),
-      rates_(capacities(topology)),
+FlowNetwork::FlowNetwork(const topology::Network& network, const Conditions& conditions)
+    : topology_(network.topology),
+      routes_(network),
+      rates_(capacities(network.topology)),
       seed_(conditions.seed),
       failures_(conditions.failures) {
   std::ranges::stable_sort(failures_, std::greater<>(), &Failure::seconds);
@@ -85,11 +84,11 @@ absl::Status FlowNetwork::find_path(uint32_t index) {
   const uint64_t hash = seed_ == 0 ? between : mix(seed_, between);
   if (!routes_.find(connection.from, connection.to, hash, connection.channels)) {
     return absl::UnavailableError(absl::StrCat("links failed, and from ", now_, " s on no path leads from host '",
-                                               topology_->name(connection.from), "' to host '",
-                                               topology_->name(connection.to), "'"));
+                                               topology_.name(connection.from), "' to host '",
+                                               topology_.name(connection.to), "'"));
   }
   connection.latency = 0;
-  for (const uint32_t channel : connection.channels) connection.latency += topology_->latency_seconds(channel);
+  for (const uint32_t channel : connection.channels) connection.latency += topology_.latency_seconds(channel);
   return absl::OkStatus();
 }
 

@@ -22,8 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/topology/paths.h"
-#include "common/topology/topology.h"
+#include "common/topology/network.h"
 #include "sim/fair_rates.h"
 #include "sim/routes.h"
 
@@ -51,10 +50,8 @@ struct Conditions {
 
 class FlowNetwork {
  public:
-  // InvalidArgument: a host, link, rate or time of the conditions is out of range. `topology` and `paths` must outlive
-  // the object.
-  static absl::StatusOr<FlowNetwork> make(const topology::Topology& topology, const topology::Paths& paths,
-                                          const Conditions& conditions);
+  // InvalidArgument: a host, link, rate or time of the conditions is out of range. `network` must outlive the object.
+  static absl::StatusOr<FlowNetwork> make(const topology::Network& network, const Conditions& conditions);
 
   // Opens a connection between two different hosts, and returns its index. Where it shares a link, its part is in
   // proportion to its weight, a whole number.
@@ -114,7 +111,7 @@ class FlowNetwork {
     }
   };
 
-  FlowNetwork(const topology::Topology& topology, const topology::Paths& paths, const Conditions& conditions);
+  FlowNetwork(const topology::Network& network, const Conditions& conditions);
   absl::Status add_background(const Background& background);
   absl::Status find_path(uint32_t index);
   // Starts the connection's next message with bytes, if there is one; otherwise the connection ceases to send.
@@ -132,7 +129,7 @@ class FlowNetwork {
   absl::Status fail_links(double until);
   absl::Status reroute();
 
-  const topology::Topology* topology_;
+  const topology::Topology& topology_;
   Routes routes_;
   FairRates rates_;
   uint64_t seed_;

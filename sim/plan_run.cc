@@ -116,15 +116,15 @@ absl::StatusOr<RunResult> PlanRun::run(const Progress& progress) {
 
 }  // namespace
 
-absl::StatusOr<RunResult> run_plan(const plan::Plan& plan, const topology::Topology& topology,
-                                   const topology::Paths& paths, const std::vector<uint32_t>& host_of,
-                                   const Conditions& conditions, const Progress& progress) {
-  GLN_RETURN_IF_ERROR(check_hosts("member", host_of, plan.members.size(), topology));
+absl::StatusOr<RunResult> run_plan(const plan::Plan& plan, const topology::Network& network,
+                                   const std::vector<uint32_t>& host_of, const Conditions& conditions,
+                                   const Progress& progress) {
+  GLN_RETURN_IF_ERROR(check_hosts("member", host_of, plan.members.size(), network.topology));
   if (!std::ranges::all_of(plan.members, &plan::Member::is_here)) {
     return absl::InvalidArgumentError("the plan has an empty place; give a plan whose members are all here");
   }
-  GLN_ASSIGN_OR_RETURN(FlowNetwork network, FlowNetwork::make(topology, paths, conditions));
-  return PlanRun(plan, topology, host_of, std::move(network)).run(progress);
+  GLN_ASSIGN_OR_RETURN(FlowNetwork flows, FlowNetwork::make(network, conditions));
+  return PlanRun(plan, network.topology, host_of, std::move(flows)).run(progress);
 }
 
 }  // namespace gleaner::netsim

@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/plan/plan.h"
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 #include "sim/schedule_run.h"
 
 namespace gleaner::netsim {
@@ -22,8 +22,8 @@ namespace gleaner::netsim {
 // `host_of[member]` is the host of that member; all differ. The result has one step, the whole exchange.
 // InvalidArgument: the map does not have as many different hosts as the plan has members, the plan has an empty place,
 // or the conditions are out of range. Unavailable: failed links left no path.
-absl::StatusOr<RunResult> run_plan(const plan::Plan& plan, const topology::Topology& topology,
-                                   const topology::Paths& paths, const std::vector<uint32_t>& host_of,
-                                   const Conditions& conditions, const Progress& progress = nullptr);
+absl::StatusOr<RunResult> run_plan(const plan::Plan& plan, const topology::Network& network,
+                                   const std::vector<uint32_t>& host_of, const Conditions& conditions,
+                                   const Progress& progress = nullptr);
 
 }  // namespace gleaner::netsim

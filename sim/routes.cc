@@ -20,7 +20,7 @@ void Routes::fail(uint32_t link) {
 bool Routes::find(uint32_t from, uint32_t to, uint64_t hash, std::vector<uint32_t>& channels) {
   channels.clear();
   if (!any_failed_) {
-    paths_.append_path(from, to, hash, channels);
+    network_.paths.append_path(from, to, hash, channels);
     return true;
   }
   const std::vector<uint16_t>& hops = hops_to(to);
@@ -28,7 +28,7 @@ bool Routes::find(uint32_t from, uint32_t to, uint64_t hash, std::vector<uint32_
   std::vector<topology::Topology::Neighbour> choices;
   for (uint32_t node = from; node != to; node = choices.front().node) {
     choices.clear();
-    for (const topology::Topology::Neighbour& next : topology_.neighbours(node)) {
+    for (const topology::Topology::Neighbour& next : network_.topology.neighbours(node)) {
       const bool leads = hops[next.node] + 1 == hops[node] && (next.node == to || forwards(next.node));
       if (leads && !has_failed(next.channel)) choices.push_back(next);
     }
@@ -42,13 +42,13 @@ const std::vector<uint16_t>& Routes::hops_to(uint32_t host) {
   const auto [found, is_new] = hops_.try_emplace(host);
   std::vector<uint16_t>& hops = found->second;
   if (!is_new) return hops;
-  hops.assign(topology_.node_count(), kFar);
+  hops.assign(network_.topology.node_count(), kFar);
   hops[host] = 0;
   std::vector<uint32_t> queue = {host};
   for (size_t next = 0; next < queue.size(); ++next) {
     const uint32_t node = queue[next];
     if (node != host && !forwards(node)) continue;
-    for (const topology::Topology::Neighbour& neighbour : topology_.neighbours(node)) {
+    for (const topology::Topology::Neighbour& neighbour : network_.topology.neighbours(node)) {
       if (has_failed(neighbour.channel) || hops[neighbour.node] != kFar) continue;
       hops[neighbour.node] = static_cast<uint16_t>(hops[node] + 1);
       queue.push_back(neighbour.node);

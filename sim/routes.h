@@ -6,16 +6,15 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "common/topology/paths.h"
-#include "common/topology/topology.h"
+#include "common/topology/network.h"
 
 namespace gleaner::netsim {
 
 class Routes {
  public:
-  // Both arguments must outlive the object.
-  Routes(const topology::Topology& topology, const topology::Paths& paths)
-      : topology_(topology), paths_(paths), failed_(topology.links().size(), false) {}
+  // `network` must outlive the object.
+  explicit Routes(const topology::Network& network)
+      : network_(network), failed_(network.topology.links().size(), false) {}
 
   void fail(uint32_t link);
   bool has_failed(uint32_t channel) const { return failed_[channel / 2]; }
@@ -27,10 +26,11 @@ class Routes {
   // Returns the distance of each node to a host over the remaining links, by breadth-first search; kFar: no path.
   const std::vector<uint16_t>& hops_to(uint32_t host);
   // Returns whether paths may lead through a node.
-  bool forwards(uint32_t node) const { return !topology_.is_host(node) || topology_.switches().empty(); }
+  bool forwards(uint32_t node) const {
+    return !network_.topology.is_host(node) || network_.topology.switches().empty();
+  }
 
-  const topology::Topology& topology_;
-  const topology::Paths& paths_;
+  const topology::Network& network_;
   std::vector<bool> failed_;  // by link
   bool any_failed_ = false;
   absl::flat_hash_map<uint32_t, std::vector<uint16_t>> hops_;  // by host, since the last failure

@@ -175,14 +175,13 @@ absl::StatusOr<RunResult> ScheduleRun::run(const Progress& progress) {
 
 Partitions uncut(double bytes) { return {.bytes = {bytes}}; }
 
-absl::StatusOr<RunResult> run_schedule(const Schedule& schedule, const topology::Topology& topology,
-                                       const topology::Paths& paths, const std::vector<uint32_t>& host_of,
-                                       const Partitions& partitions, const Conditions& conditions,
-                                       const Progress& progress) {
+absl::StatusOr<RunResult> run_schedule(const Schedule& schedule, const topology::Network& network,
+                                       const std::vector<uint32_t>& host_of, const Partitions& partitions,
+                                       const Conditions& conditions, const Progress& progress) {
   GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
-  GLN_RETURN_IF_ERROR(check_hosts("rank", host_of, schedule.ranks, topology));
-  GLN_ASSIGN_OR_RETURN(FlowNetwork network, FlowNetwork::make(topology, paths, conditions));
-  return ScheduleRun(schedule, messages, topology, host_of, partitions, std::move(network)).run(progress);
+  GLN_RETURN_IF_ERROR(check_hosts("rank", host_of, schedule.ranks, network.topology));
+  GLN_ASSIGN_OR_RETURN(FlowNetwork flows, FlowNetwork::make(network, conditions));
+  return ScheduleRun(schedule, messages, network.topology, host_of, partitions, std::move(flows)).run(progress);
 }
 
 }  // namespace gleaner::netsim

@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/collective/schedule.h"
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 #include "sim/channel_loads.h"
 #include "sim/flow_network.h"
 
@@ -51,9 +51,8 @@ Partitions uncut(double bytes);
 // InvalidArgument: the map does not have schedule.ranks different hosts, the conditions are out of range, sends and
 // receives don't match (collective::Messages), or ranks wait for each other for ever. Unavailable: failed links left no
 // path.
-absl::StatusOr<RunResult> run_schedule(const collective::Schedule& schedule, const topology::Topology& topology,
-                                       const topology::Paths& paths, const std::vector<uint32_t>& host_of,
-                                       const Partitions& partitions, const Conditions& conditions,
-                                       const Progress& progress = nullptr);
+absl::StatusOr<RunResult> run_schedule(const collective::Schedule& schedule, const topology::Network& network,
+                                       const std::vector<uint32_t>& host_of, const Partitions& partitions,
+                                       const Conditions& conditions, const Progress& progress = nullptr);
 
 }  // namespace gleaner::netsim

@@ -63,15 +63,13 @@ absl::Status check_map(uint32_t ranks, uint32_t hosts, const std::vector<uint32_
 // Evaluates patterns under one rank map.
 class Evaluation {
  public:
-  Evaluation(const topology::Topology& topology, const topology::Paths& paths, const std::vector<uint32_t>& host_of,
-             double bits_per_chunk)
-      : topology_(topology),
-        paths_(paths),
+  Evaluation(const topology::Network& network, const std::vector<uint32_t>& host_of, double bits_per_chunk)
+      : network_(network),
         host_of_(host_of),
-        load_(topology.channel_count(), 0),
-        flows_(topology.channel_count(), 0) {
-    for (uint32_t channel = 0; channel < topology.channel_count(); ++channel) {
-      seconds_per_chunk_.push_back(bits_per_chunk / topology.bits_per_second(channel));
+        load_(network.topology.channel_count(), 0),
+        flows_(network.topology.channel_count(), 0) {
+    for (uint32_t channel = 0; channel < network.topology.channel_count(); ++channel) {
+      seconds_per_chunk_.push_back(bits_per_chunk / network.topology.bits_per_second(channel));
     }
   }
 
@@ -82,7 +80,7 @@ class Evaluation {
     for (const Transfer& transfer : pattern.transfers) {
       const size_t begin = channels_.size();
       const uint32_t from = host_of_[transfer.from], to = host_of_[transfer.to];
-      paths_.append_path(from, to, flow_between(from, to), channels_);
+      network_.paths.append_path(from, to, flow_between(from, to), channels_);
       ends_.push_back(channels_.size());
       for (size_t i = begin; i < channels_.size(); ++i) {
         load_[channels_[i]] += transfer.chunks;
@@ -105,7 +103,7 @@ class Evaluation {
       for (; at < end; ++at) {
         const uint32_t channel = channels_[at];
         const double seconds = static_cast<double>(load_[channel]) * seconds_per_chunk_[channel];
-        latency += topology_.latency_seconds(channel);
+        latency += network_.topology.latency_seconds(channel);
         transfer = std::max(transfer, seconds);
         if (seconds <= most) continue;
         most = seconds;
@@ -117,8 +115,7 @@ class Evaluation {
     return cost;
   }
 
-  const topology::Topology& topology_;
-  const topology::Paths& paths_;
+  const topology::Network& network_;
   const std::vector<uint32_t>& host_of_;   // by rank
   std::vector<double> seconds_per_chunk_;  // by channel
   std::vector<uint64_t> load_;             // by channel, in chunks; all 0 between calls
@@ -150,17 +147,16 @@ absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule,
   return patterns;
 }
 
-absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Topology& topology, const topology::Paths& paths,
+absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Network& network,
                           const std::vector<uint32_t>& host_of, uint64_t bytes) {
   GLN_ASSIGN_OR_RETURN(const std::vector<StepPattern> patterns, step_patterns(schedule));
-  return cost(schedule, patterns, topology, paths, host_of, bytes);
+  return cost(schedule, patterns, network, host_of, bytes);
 }
 
 absl::StatusOr<Cost> cost(const Schedule& schedule, const std::vector<StepPattern>& patterns,
-                          const topology::Topology& topology, const topology::Paths& paths,
-                          const std::vector<uint32_t>& host_of, uint64_t bytes) {
-  GLN_RETURN_IF_ERROR(check_map(schedule.ranks, topology.host_count(), host_of));
-  Evaluation evaluation(topology, paths, host_of, 8.0 * static_cast<double>(bytes) / schedule.chunks_per_block());
+                          const topology::Network& network, const std::vector<uint32_t>& host_of, uint64_t bytes) {
+  GLN_RETURN_IF_ERROR(check_map(schedule.ranks, network.topology.host_count(), host_of));
+  Evaluation evaluation(network, host_of, 8.0 * static_cast<double>(bytes) / schedule.chunks_per_block());
   Cost cost;
   cost.steps.resize(schedule.steps);
   for (const StepPattern& pattern : patterns) {

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/collective/schedule.h"
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 
 namespace gleaner::collective {
 
@@ -50,13 +50,12 @@ constexpr uint64_t flow_between(uint32_t from_host, uint32_t to_host) { return (
 
 // `host_of[rank]` is the host with that rank; all differ. `bytes`: of a contribution. InvalidArgument: as
 // Messages::make(), or the map does not have schedule.ranks different hosts of the topology.
-absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Topology& topology, const topology::Paths& paths,
+absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Network& network,
                           const std::vector<uint32_t>& host_of, uint64_t bytes);
 
 // Returns the cost of a schedule that has these step_patterns(), which say the partial width. InvalidArgument: the map,
 // as above.
 absl::StatusOr<Cost> cost(const Schedule& schedule, const std::vector<StepPattern>& patterns,
-                          const topology::Topology& topology, const topology::Paths& paths,
-                          const std::vector<uint32_t>& host_of, uint64_t bytes);
+                          const topology::Network& network, const std::vector<uint32_t>& host_of, uint64_t bytes);
 
 }  // namespace gleaner::collective

@@ -264,9 +264,9 @@ class Search {
 
 }  // namespace
 
-absl::StatusOr<FoundMap> find_rank_map(const collective::Schedule& schedule, const topology::Topology& topology,
-                                       const topology::Paths& paths, uint64_t bytes, const SearchOptions& options) {
-  const uint32_t hosts = topology.host_count();
+absl::StatusOr<FoundMap> find_rank_map(const collective::Schedule& schedule, const topology::Network& network,
+                                       uint64_t bytes, const SearchOptions& options) {
+  const uint32_t hosts = network.topology.host_count();
   if (hosts > kMaxSearchHosts) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the topology has ", hosts, " hosts; the search for a rank map takes ", kMaxSearchHosts, " at most"));
@@ -274,8 +274,8 @@ absl::StatusOr<FoundMap> find_rank_map(const collective::Schedule& schedule, con
   GLN_RETURN_IF_ERROR(check_map(identity(schedule.ranks), schedule.ranks, hosts));
   for (const RankMap& start : options.starts) GLN_RETURN_IF_ERROR(check_map(start, schedule.ranks, hosts));
   GLN_ASSIGN_OR_RETURN(std::vector<collective::StepPattern> patterns, collective::step_patterns(schedule));
-  const Routes routes(topology, paths);
-  MapCost cost(std::move(patterns), schedule.ranks, schedule.chunks_per_block(), topology, routes, bytes);
+  const Routes routes(network);
+  MapCost cost(std::move(patterns), schedule.ranks, schedule.chunks_per_block(), network.topology, routes, bytes);
   return Search(std::move(cost), routes, schedule.ranks, hosts, options).run();
 }
 

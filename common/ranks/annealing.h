@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "common/collective/schedule.h"
 #include "common/ranks/rank_map.h"
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 
 namespace gleaner::ranks {
 
@@ -49,7 +49,7 @@ struct FoundMap {
 
 // `bytes`: of the whole vector. InvalidArgument: there are more than kMaxSearchHosts hosts, there are more ranks than
 // hosts, a start is no map, or a send of the schedule has no receive.
-absl::StatusOr<FoundMap> find_rank_map(const collective::Schedule& schedule, const topology::Topology& topology,
-                                       const topology::Paths& paths, uint64_t bytes, const SearchOptions& options);
+absl::StatusOr<FoundMap> find_rank_map(const collective::Schedule& schedule, const topology::Network& network,
+                                       uint64_t bytes, const SearchOptions& options);
 
 }  // namespace gleaner::ranks

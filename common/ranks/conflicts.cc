@@ -7,8 +7,9 @@
 
 namespace gleaner::ranks {
 
-absl::StatusOr<Flows> count_flows(const collective::Schedule& schedule, const topology::Topology& topology,
-                                  const topology::Paths& paths, const RankMap& host_of) {
+absl::StatusOr<Flows> count_flows(const collective::Schedule& schedule, const topology::Network& network,
+                                  const RankMap& host_of) {
+  const topology::Topology& topology = network.topology;
   GLN_RETURN_IF_ERROR(check_map(host_of, schedule.ranks, topology.host_count()));
   GLN_ASSIGN_OR_RETURN(const std::vector<collective::StepPattern> patterns, collective::step_patterns(schedule));
   Flows flows{{}, std::vector<uint32_t>(schedule.steps)};
@@ -21,7 +22,7 @@ absl::StatusOr<Flows> count_flows(const collective::Schedule& schedule, const to
     for (const collective::Transfer& transfer : pattern.transfers) {
       const uint32_t from = host_of[transfer.from], to = host_of[transfer.to];
       path.clear();
-      paths.append_path(from, to, collective::flow_between(from, to), path);
+      network.paths.append_path(from, to, collective::flow_between(from, to), path);
       for (const uint32_t channel : path) {
         if (count[channel]++ == 0) used.push_back(channel);
       }

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "common/collective/schedule.h"
 #include "common/ranks/rank_map.h"
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 
 namespace gleaner::ranks {
 
@@ -36,8 +36,8 @@ struct Flows {
 
 // Counts the flows of each step and channel. InvalidArgument: the map does not fit (check_map()), or a
 // send of the schedule has no receive.
-absl::StatusOr<Flows> count_flows(const collective::Schedule& schedule, const topology::Topology& topology,
-                                  const topology::Paths& paths, const RankMap& host_of);
+absl::StatusOr<Flows> count_flows(const collective::Schedule& schedule, const topology::Network& network,
+                                  const RankMap& host_of);
 
 struct Conflicts {
   uint64_t total = 0;             // over all steps

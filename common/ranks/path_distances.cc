@@ -7,9 +7,10 @@
 
 namespace gleaner::ranks {
 
-Distances path_distances(const topology::Topology& topology, const topology::Paths& paths) {
+Distances path_distances(const topology::Network& network) {
+  const topology::Topology& topology = network.topology;
   const uint32_t hosts = topology.host_count();
-  const Routes routes(topology, paths);
+  const Routes routes(network);
   Distances latencies(hosts), inverse_bandwidths(hosts);
   double least = std::numeric_limits<double>::infinity(), most = 0;
   for (uint32_t from = 0; from < hosts; ++from) {

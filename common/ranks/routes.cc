@@ -4,9 +4,8 @@
 
 namespace gleaner::ranks {
 
-using topology::Topology;
-
-Routes::Routes(const Topology& topology, const topology::Paths& paths) : hosts_(topology.host_count()) {
+Routes::Routes(const topology::Network& network) : hosts_(network.topology.host_count()) {
+  const topology::Topology& topology = network.topology;
   const size_t pairs = size_t{hosts_} * hosts_;
   begin_.reserve(pairs + 1);
   latency_seconds_.reserve(pairs);
@@ -21,7 +20,7 @@ Routes::Routes(const Topology& topology, const topology::Paths& paths) : hosts_(
         channels_.push_back(first[0].channel);
         channels_.push_back(last[0].channel ^ 1);
       } else {
-        paths.append_path(from, to, collective::flow_between(from, to), channels_);
+        network.paths.append_path(from, to, collective::flow_between(from, to), channels_);
       }
       double latency = 0;
       for (size_t i = begin_.back(); i < channels_.size(); ++i) latency += topology.latency_seconds(channels_[i]);

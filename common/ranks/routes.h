@@ -7,13 +7,13 @@
 #include <span>
 #include <vector>
 
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 
 namespace gleaner::ranks {
 
 class Routes {
  public:
-  Routes(const topology::Topology& topology, const topology::Paths& paths);
+  explicit Routes(const topology::Network& network);
 
   // Returns the channels from one host to another; empty if they are the same.
   std::span<const uint32_t> channels(uint32_t from, uint32_t to) const {

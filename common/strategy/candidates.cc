@@ -15,38 +15,36 @@
 #include "common/plan/uplinks.h"
 #include "common/strategy/factorizations.h"
 #include "common/strategy/racks.h"
-#include "common/topology/paths.h"
 
 namespace gleaner::strategy {
 namespace {
 
 constexpr uint64_t kScheduleProbeBytes = uint64_t{1} << 30;  // large, so that rounding to whole bytes does not count
 
-// The network, and the hosts of the workers, for the models of all candidates.
-struct WorkerNetwork {
-  const topology::Topology& topology;
-  const topology::Paths paths;
+// The hosts of the workers, for the models of all candidates.
+struct PlacedWorkers {
+  const topology::Network& network;
   std::vector<uint32_t> host_of;  // by rank
   uint32_t local_ranks = 1;
 };
 
 // Returns the seconds per byte of the vector that the busiest channel needs for all messages of the schedule.
 double busiest_channel(const collective::Schedule& schedule, std::span<const collective::StepPattern> patterns,
-                       const WorkerNetwork& network) {
-  std::vector<double> load(network.topology.channel_count());  // in vectors
+                       const PlacedWorkers& placed) {
+  std::vector<double> load(placed.network.topology.channel_count());  // in vectors
   std::vector<uint32_t> path;
   for (const collective::StepPattern& pattern : patterns) {
     for (const collective::Transfer& transfer : pattern.transfers) {
-      const uint32_t from = network.host_of[transfer.from], to = network.host_of[transfer.to];
+      const uint32_t from = placed.host_of[transfer.from], to = placed.host_of[transfer.to];
       path.clear();
-      network.paths.append_path(from, to, collective::flow_between(from, to), path);
+      placed.network.paths.append_path(from, to, collective::flow_between(from, to), path);
       const double share = static_cast<double>(transfer.chunks) / schedule.chunks_per_block();
       for (const uint32_t channel : path) load[channel] += share * static_cast<double>(pattern.steps.size());
     }
   }
   double busiest = 0;
   for (uint32_t channel = 0; channel < load.size(); ++channel) {
-    busiest = std::max(busiest, load[channel] * 8 / network.topology.bits_per_second(channel));
+    busiest = std::max(busiest, load[channel] * 8 / placed.network.topology.bits_per_second(channel));
   }
   return busiest;
 }
@@ -74,11 +72,11 @@ double largest_message(const collective::Schedule& schedule, uint32_t partial_wi
   return static_cast<double>(largest) / schedule.chunks_per_block();
 }
 
-absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const WorkerNetwork& network,
+absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const PlacedWorkers& placed,
                                const Widths& widths) {
   GLN_ASSIGN_OR_RETURN(const auto patterns, collective::step_patterns(schedule, widths.partial_sum));
   const auto cost_of = [&](uint64_t bytes) {
-    return collective::cost(schedule, patterns, network.topology, network.paths, network.host_of, bytes);
+    return collective::cost(schedule, patterns, placed.network, placed.host_of, bytes);
   };
   GLN_ASSIGN_OR_RETURN(const auto empty, cost_of(0));
   GLN_ASSIGN_OR_RETURN(const auto large, cost_of(kScheduleProbeBytes));
@@ -88,42 +86,43 @@ absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const Worke
   return Model{
       .latency_seconds = empty.seconds,
       .alone_seconds_per_byte = width * (large.seconds - empty.seconds) / static_cast<double>(kScheduleProbeBytes),
-      .stream_seconds_per_byte = width * busiest_channel(schedule, patterns, network),
+      .stream_seconds_per_byte = width * busiest_channel(schedule, patterns, placed),
       .message_bytes = width * largest_message(schedule, widths.partial_sum),
       .push_bytes = static_cast<double>(widths.contribution)};
 }
 
 // Returns the candidate of a schedule, on the hosts that its ranks say.
-absl::StatusOr<Candidate> schedule_candidate(collective::Spec spec, WorkerNetwork& network) {
-  std::iota(network.host_of.begin(), network.host_of.end(), 0);
-  for (uint32_t worker = 0; worker < spec.rank_of.size(); ++worker) network.host_of[spec.rank_of[worker]] = worker;
-  const auto workers = static_cast<uint32_t>(network.host_of.size());
+absl::StatusOr<Candidate> schedule_candidate(collective::Spec spec, PlacedWorkers& placed) {
+  std::iota(placed.host_of.begin(), placed.host_of.end(), 0);
+  for (uint32_t worker = 0; worker < spec.rank_of.size(); ++worker) placed.host_of[spec.rank_of[worker]] = worker;
+  const auto workers = static_cast<uint32_t>(placed.host_of.size());
   GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(spec, workers));
-  GLN_ASSIGN_OR_RETURN(Model model, model_of(schedule, network, {}));
-  GLN_ASSIGN_OR_RETURN(Model narrow, model_of(schedule, network, narrow_widths(network.local_ranks)));
+  GLN_ASSIGN_OR_RETURN(Model model, model_of(schedule, placed, {}));
+  GLN_ASSIGN_OR_RETURN(Model narrow, model_of(schedule, placed, narrow_widths(placed.local_ranks)));
   return Candidate{std::move(spec), std::move(model), std::move(narrow), cut_of(schedule), {}};
 }
 
 // Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
-absl::StatusOr<Candidate> schedule_candidate(collective::Spec spec, WorkerNetwork& network,
+absl::StatusOr<Candidate> schedule_candidate(collective::Spec spec, PlacedWorkers& placed,
                                              std::span<const MappedSpec> mapped) {
   const auto is_of_spec = [&](const MappedSpec& entry) {
     return entry.spec.algorithm == spec.algorithm && entry.spec.factors == spec.factors &&
            entry.spec.radix == spec.radix && entry.spec.group_sizes == spec.group_sizes;
   };
   const auto entry = std::ranges::find_if(mapped, is_of_spec);
-  if (entry == mapped.end()) return schedule_candidate(std::move(spec), network);
-  GLN_ASSIGN_OR_RETURN(Candidate candidate, schedule_candidate(entry->spec, network));
+  if (entry == mapped.end()) return schedule_candidate(std::move(spec), placed);
+  GLN_ASSIGN_OR_RETURN(Candidate candidate, schedule_candidate(entry->spec, placed));
   candidate.mapped = entry->times;
   return candidate;
 }
 
-absl::StatusOr<Model> model_of_summers(const WorkerNetwork& network, uint32_t workers, uint32_t summers,
+absl::StatusOr<Model> model_of_summers(const PlacedWorkers& placed, uint32_t workers, uint32_t summers,
                                        const Widths& widths) {
-  GLN_ASSIGN_OR_RETURN(OwnerTimes times, OwnerTimes::make(network.topology, workers, summers, widths.contribution));
+  GLN_ASSIGN_OR_RETURN(OwnerTimes times,
+                       OwnerTimes::make(placed.network.topology, workers, summers, widths.contribution));
   Model model;
   if (workers > 1) {
-    model.latency_seconds = 2 * farthest_latency(network.topology, network.paths, workers, workers + summers);
+    model.latency_seconds = 2 * farthest_latency(placed.network, workers, workers + summers);
   }
   const auto probe = static_cast<double>(kScheduleProbeBytes);
   model.alone_seconds_per_byte = times.seconds(probe, probe, probe) / probe;
@@ -133,10 +132,10 @@ absl::StatusOr<Model> model_of_summers(const WorkerNetwork& network, uint32_t wo
   return model;
 }
 
-absl::StatusOr<Candidate> summers_of(const WorkerNetwork& network, uint32_t workers, uint32_t summers) {
-  const Widths narrow = narrow_widths(network.local_ranks);
-  GLN_ASSIGN_OR_RETURN(Model model, model_of_summers(network, workers, summers, {}));
-  GLN_ASSIGN_OR_RETURN(Model narrow_model, model_of_summers(network, workers, summers, narrow));
+absl::StatusOr<Candidate> summers_of(const PlacedWorkers& placed, uint32_t workers, uint32_t summers) {
+  const Widths narrow = narrow_widths(placed.local_ranks);
+  GLN_ASSIGN_OR_RETURN(Model model, model_of_summers(placed, workers, summers, {}));
+  GLN_ASSIGN_OR_RETURN(Model narrow_model, model_of_summers(placed, workers, summers, narrow));
   return Candidate{{}, std::move(model), std::move(narrow_model)};
 }
 
@@ -150,11 +149,11 @@ constexpr StagesFor kStagesFor[] = {{double{1 << 30}, 8}, {double{64 << 10}, 4}}
 // The stages of BlueConnect: what they take on a network, by Eq. 7.
 class Stages {
  public:
-  explicit Stages(const WorkerNetwork& network) : network_(network), load_(network.topology.channel_count()) {}
+  explicit Stages(const PlacedWorkers& placed) : placed_(placed), load_(placed.network.topology.channel_count()) {}
 
   // Returns the factorizations of the number of workers with which BlueConnect is fastest for tensors of some size.
   std::vector<std::vector<uint32_t>> best() {
-    const auto ranks = static_cast<uint32_t>(network_.host_of.size());
+    const auto ranks = static_cast<uint32_t>(placed_.host_of.size());
     std::vector<std::vector<uint32_t>> all;
     for (const StagesFor& size : kStagesFor) {
       auto some = best_factorizations(
@@ -185,16 +184,16 @@ class Stages {
     Ring& ring = found->second;
     if (!is_new) return ring;
     std::ranges::fill(load_, 0);
-    for (uint32_t rank = 0; rank < network_.host_of.size(); ++rank) {
+    for (uint32_t rank = 0; rank < placed_.host_of.size(); ++rank) {
       const bool last = rank / below % factor == factor - 1;
       const uint32_t next = last ? rank - (factor - 1) * below : rank + below;
-      const uint32_t from = network_.host_of[rank], to = network_.host_of[next];
+      const uint32_t from = placed_.host_of[rank], to = placed_.host_of[next];
       path_.clear();
-      network_.paths.append_path(from, to, collective::flow_between(from, to), path_);
+      placed_.network.paths.append_path(from, to, collective::flow_between(from, to), path_);
       double latency = 0;
       for (const uint32_t channel : path_) {
-        latency += network_.topology.latency_seconds(channel);
-        load_[channel] += 8 / network_.topology.bits_per_second(channel);
+        latency += placed_.network.topology.latency_seconds(channel);
+        load_[channel] += 8 / placed_.network.topology.bits_per_second(channel);
         ring.seconds_per_byte = std::max(ring.seconds_per_byte, load_[channel]);
       }
       ring.latency_seconds = std::max(ring.latency_seconds, latency);
@@ -202,7 +201,7 @@ class Stages {
     return ring;
   }
 
-  const WorkerNetwork& network_;
+  const PlacedWorkers& placed_;
   std::vector<double> load_;  // by channel
   std::vector<uint32_t> path_;
   std::map<std::pair<uint32_t, uint32_t>, Ring> rings_;  // by `below` and the factor
@@ -221,17 +220,17 @@ void add_grouped(const collective::Stage& racks, std::vector<collective::Spec>& 
 }
 
 // Returns schedules that may serve n ranks.
-std::vector<collective::Spec> possible_schedules(WorkerNetwork& network) {
-  const collective::Stage racks = racks_of(network.topology, static_cast<uint32_t>(network.host_of.size()));
+std::vector<collective::Spec> possible_schedules(PlacedWorkers& placed) {
+  const collective::Stage racks = racks_of(placed.network.topology, static_cast<uint32_t>(placed.host_of.size()));
   // Stages are compared with the ranks in the order of the racks, as rank maps put them.
-  std::iota(network.host_of.begin(), network.host_of.end(), 0);
-  auto next = network.host_of.begin();
+  std::iota(placed.host_of.begin(), placed.host_of.end(), 0);
+  auto next = placed.host_of.begin();
   for (const std::vector<uint32_t>& rack : racks) next = std::ranges::copy(rack, next).out;
   std::vector<collective::Spec> all;
   for (const char* const algorithm : {"gather", "ring", "halving-doubling", "double-tree", "bcube"}) {
     all.push_back({.algorithm = algorithm});
   }
-  for (std::vector<uint32_t>& factors : Stages(network).best()) {
+  for (std::vector<uint32_t>& factors : Stages(placed).best()) {
     all.push_back({.algorithm = "blueconnect", .factors = std::move(factors)});
   }
   add_grouped(racks, all);
@@ -273,38 +272,36 @@ plan::ScheduleCut cut_of(const collective::Schedule& schedule) {
 
 std::string name_of(const Candidate& candidate) { return plan::name_of(candidate.schedule); }
 
-double farthest_latency(const topology::Topology& topology, const topology::Paths& paths, uint32_t workers,
-                        uint32_t members) {
+double farthest_latency(const topology::Network& network, uint32_t workers, uint32_t members) {
   double most = 0;
   std::vector<uint32_t> path;
   for (uint32_t from = 0; from < workers; ++from) {
     for (uint32_t to = 0; to < members; ++to) {
       path.clear();
-      paths.append_path(from, to, collective::flow_between(from, to), path);
+      network.paths.append_path(from, to, collective::flow_between(from, to), path);
       double latency = 0;
-      for (const uint32_t channel : path) latency += topology.latency_seconds(channel);
+      for (const uint32_t channel : path) latency += network.topology.latency_seconds(channel);
       most = std::max(most, latency);
     }
   }
   return most;
 }
 
-absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
+absl::StatusOr<Candidate> candidate_of(const topology::Network& network, uint32_t workers,
                                        const collective::Spec& schedule, uint32_t local_ranks) {
-  WorkerNetwork network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
-  return schedule_candidate(schedule, network);
+  PlacedWorkers placed{network, std::vector<uint32_t>(workers), local_ranks};
+  return schedule_candidate(schedule, placed);
 }
 
-absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
-                                                  uint32_t summers, std::span<const MappedSpec> mapped,
-                                                  uint32_t local_ranks) {
-  WorkerNetwork network{topology, topology::Paths(topology), std::vector<uint32_t>(workers), local_ranks};
-  GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(network, workers, summers));
+absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& network, uint32_t workers, uint32_t summers,
+                                                  std::span<const MappedSpec> mapped, uint32_t local_ranks) {
+  PlacedWorkers placed{network, std::vector<uint32_t>(workers), local_ranks};
+  GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(placed, workers, summers));
   std::vector<Candidate> all = {std::move(by_summers)};
   if (workers == 1) return all;
-  for (collective::Spec& spec : possible_schedules(network)) {
+  for (collective::Spec& spec : possible_schedules(placed)) {
     // An algorithm that does not serve this number of ranks, or whose schedule would be too large, is no candidate.
-    auto candidate = schedule_candidate(std::move(spec), network, mapped);
+    auto candidate = schedule_candidate(std::move(spec), placed, mapped);
     if (candidate.ok()) all.push_back(*std::move(candidate));
   }
   return all;

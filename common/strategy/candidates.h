@@ -31,8 +31,7 @@
 #include "common/plan/plan.h"
 #include "common/strategy/owner_times.h"
 #include "common/strategy/rank_maps.h"
-#include "common/topology/paths.h"
-#include "common/topology/topology.h"
+#include "common/topology/network.h"
 
 namespace gleaner::strategy {
 
@@ -74,25 +73,23 @@ plan::ScheduleCut cut_of(const collective::Schedule& schedule);
 // Returns the name of the strategy: "summers", "ring", or "blueconnect 3,2,2".
 std::string name_of(const Candidate& candidate);
 
-// Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the topology, and CPU summers, which
+// Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the network, and CPU summers, which
 // are the hosts after them; summers come first. The others are every algorithm that serves n ranks: bcube with its
 // default radix, blueconnect with the factorizations of n that are fastest by its Eq. 7 (the best 8 for large tensors
 // and the best 4 for small ones), and, if the workers are in racks (racks.h), racks and two-level with these groups. A
 // schedule has the ranks of its entry in `mapped` (rank_maps.h); without one, worker i has rank i, and groups are
 // consecutive workers. `local_ranks`: of each worker. InvalidArgument: there are fewer hosts than members, no worker,
 // or the links are no tree.
-absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
-                                                  uint32_t summers, std::span<const MappedSpec> mapped = {},
-                                                  uint32_t local_ranks = 1);
+absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& network, uint32_t workers, uint32_t summers,
+                                                  std::span<const MappedSpec> mapped = {}, uint32_t local_ranks = 1);
 
 // Returns the latency of the longest path between a worker, which are hosts 0 to `workers` - 1, and a member, which are
 // hosts 0 to `members` - 1.
-double farthest_latency(const topology::Topology& topology, const topology::Paths& paths, uint32_t workers,
-                        uint32_t members);
+double farthest_latency(const topology::Network& network, uint32_t workers, uint32_t members);
 
 // Returns the candidate of one schedule for these workers, whose ranks are as the schedule says. InvalidArgument: the
 // schedule does not serve them.
-absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
+absl::StatusOr<Candidate> candidate_of(const topology::Network& network, uint32_t workers,
                                        const collective::Spec& schedule, uint32_t local_ranks = 1);
 
 // Returns the times of the candidates for a tensor in partitions of this size.

@@ -12,7 +12,7 @@
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
 #include "common/strategy/candidates.h"
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 #include "common/topology/subset.h"
 
 namespace gleaner::strategy {
@@ -62,8 +62,10 @@ absl::StatusOr<topology::Topology> part_of(const topology::Topology& known, cons
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
     if (is_owner(plan, member) && member < known.host_count()) members.push_back(member);
   }
-  GLN_ASSIGN_OR_RETURN(const topology::Topology part, topology::subset(known, members));
-  const double longest = 2 * farthest_latency(part, topology::Paths(part), plan.workers, part.host_count());
+  GLN_ASSIGN_OR_RETURN(topology::Topology hosts, topology::subset(known, members));
+  const topology::Network network = topology::make_network(std::move(hosts));
+  const topology::Topology& part = network.topology;
+  const double longest = 2 * farthest_latency(network, plan.workers, part.host_count());
   const double software = std::max(0.0, round_trip_seconds - longest) / 4;
   std::vector<topology::Link> links = part.links();
   for (topology::Link& link : links) {
@@ -81,9 +83,11 @@ absl::StatusOr<topology::Topology> part_of(const topology::Topology& known, cons
 
 }  // namespace
 
-absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double round_trip_seconds,
-                                              const JobNetwork* known) {
-  return known == nullptr ? one_switch(plan, round_trip_seconds) : part_of(known->topology, plan, round_trip_seconds);
+absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds,
+                                             const JobNetwork* known) {
+  GLN_ASSIGN_OR_RETURN(topology::Topology made, known == nullptr ? one_switch(plan, round_trip_seconds)
+                                                                 : part_of(known->topology, plan, round_trip_seconds));
+  return topology::make_network(std::move(made));
 }
 
 std::optional<uint32_t> index_of(const std::optional<collective::Spec>& schedule, plan::Plan& plan) {

@@ -26,8 +26,8 @@ inline constexpr double kAssumedRoundTripSeconds = 50e-6;
 // - Otherwise they are hosts of that topology. No host's link is faster than the bandwidth of its member, if that is
 //   known. If `round_trip_seconds` is longer than the longest round trip of the topology, the software of the hosts
 //   takes the difference, which each link of a host gets a quarter of.
-absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double round_trip_seconds,
-                                              const JobNetwork* known = nullptr);
+absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds,
+                                             const JobNetwork* known = nullptr);
 
 // Sets Tensor::schedule of each tensor that does not accumulate to its fastest strategy, best() of the candidates, and
 // adds schedules that are new to plan.schedules. `tensors` are going to be added to the plan. Returns a line for the

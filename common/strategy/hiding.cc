@@ -55,8 +55,9 @@ absl::StatusOr<std::vector<Hiding>> hide(const plan::Fleet& fleet, double bytes,
         account(std::string(plan::name_of(placement)), extra, load, seconds, fleet, bytes, compute_seconds, prices));
   }
   // With links of 8 bit/s, the seconds per byte are the bytes that the busiest link carries for each byte.
-  GLN_ASSIGN_OR_RETURN(const topology::Topology star, topology::star(fleet.n() + fleet.k(), {8, 0, 0}));
-  GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> strategies, candidates(star, fleet.n(), fleet.k()));
+  GLN_ASSIGN_OR_RETURN(topology::Topology star, topology::star(fleet.n() + fleet.k(), {8, 0, 0}));
+  GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> strategies,
+                       candidates(topology::make_network(std::move(star)), fleet.n(), fleet.k()));
   for (const Candidate& candidate : strategies) {
     const double busiest = candidate.model.stream_seconds_per_byte;
     const bool by_summers = candidate.is_by_summers();

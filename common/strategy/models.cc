@@ -24,13 +24,13 @@ const plan::ScheduleCut* find_cut(const Models& models, const collective::Spec& 
 
 absl::Status add_candidates(const ModelRequest& request, Models& models) {
   const plan::Plan& plan = request.plan;
-  GLN_ASSIGN_OR_RETURN(const topology::Topology network,
+  GLN_ASSIGN_OR_RETURN(const topology::Network network,
                        network_of(plan, request.round_trip_seconds, request.network.get()));
-  const uint32_t summers = network.host_count() - plan.workers;
+  const uint32_t summers = network.topology.host_count() - plan.workers;
   std::span<const MappedSpec> mapped;
   if (request.network != nullptr) mapped = request.network->mapped;
   GLN_ASSIGN_OR_RETURN(models.candidates, candidates(network, plan.workers, summers, mapped, plan.local_ranks));
-  GLN_ASSIGN_OR_RETURN(models.fleet, plan::fleet_of(network, plan.workers, summers));
+  GLN_ASSIGN_OR_RETURN(models.fleet, plan::fleet_of(network.topology, plan.workers, summers));
   // The best factors of BlueConnect may have been others when the plan was made.
   for (const collective::Spec& schedule : plan.schedules) {
     if (std::ranges::find(models.candidates, schedule, &Candidate::schedule) != models.candidates.end()) continue;

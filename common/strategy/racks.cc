@@ -28,24 +28,24 @@ std::optional<std::vector<uint32_t>> rack_numbers(const topology::Topology& topo
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kRackProbeBytes = 1 << 30;
 
-// Paths between hosts, and the links on them.
-class RackNetwork {
+// The links of hosts, and those on the paths between them.
+class HostLinks {
  public:
-  RackNetwork(const topology::Topology& topology, const topology::Paths& paths) : topology_(topology), paths_(paths) {}
+  explicit HostLinks(const topology::Network& network) : network_(network) {}
 
   // Returns the bandwidth of a host's own link, of the slower direction.
   double own_link(uint32_t host) const {
     double out = 0, in = 0;
-    for (const topology::Topology::Neighbour& next : topology_.neighbours(host)) {
-      out += topology_.bits_per_second(next.channel);
-      in += topology_.bits_per_second(next.channel ^ 1);
+    for (const topology::Topology::Neighbour& next : network_.topology.neighbours(host)) {
+      out += network_.topology.bits_per_second(next.channel);
+      in += network_.topology.bits_per_second(next.channel ^ 1);
     }
     return std::min(out, in);
   }
 
   double latency(uint32_t from, uint32_t to) {
     double sum = 0;
-    for (const uint32_t channel : path(from, to)) sum += topology_.latency_seconds(channel);
+    for (const uint32_t channel : path(from, to)) sum += network_.topology.latency_seconds(channel);
     return sum;
   }
 
@@ -54,8 +54,10 @@ class RackNetwork {
     double slowest = kInfinity;
     for (const auto& [a, b] : {std::pair{from, to}, std::pair{to, from}}) {
       for (const uint32_t channel : path(a, b)) {
-        if (topology_.is_host(topology_.from(channel)) || topology_.is_host(topology_.to(channel))) continue;
-        slowest = std::min(slowest, topology_.bits_per_second(channel));
+        if (network_.topology.is_host(network_.topology.from(channel)) ||
+            network_.topology.is_host(network_.topology.to(channel)))
+          continue;
+        slowest = std::min(slowest, network_.topology.bits_per_second(channel));
       }
     }
     return slowest;
@@ -64,17 +66,16 @@ class RackNetwork {
  private:
   const std::vector<uint32_t>& path(uint32_t from, uint32_t to) {
     path_.clear();
-    paths_.append_path(from, to, collective::flow_between(from, to), path_);
+    network_.paths.append_path(from, to, collective::flow_between(from, to), path_);
     return path_;
   }
 
-  const topology::Topology& topology_;
-  const topology::Paths& paths_;
+  const topology::Network& network_;
   std::vector<uint32_t> path_;
 };
 
-uint32_t master_of(RackNetwork& network, const std::vector<uint32_t>& rack) {
-  return *std::ranges::max_element(rack, {}, [&](uint32_t host) { return network.own_link(host); });
+uint32_t master_of(HostLinks& links, const std::vector<uint32_t>& rack) {
+  return *std::ranges::max_element(rack, {}, [&](uint32_t host) { return links.own_link(host); });
 }
 
 // The longest latencies between workers of one rack, and between those of different racks.
@@ -83,13 +84,13 @@ struct Latencies {
   double across = 0;
 };
 
-Latencies latencies_of(RackNetwork& network, const collective::Stage& racks) {
+Latencies latencies_of(HostLinks& links, const collective::Stage& racks) {
   Latencies longest;
   for (const std::vector<uint32_t>& from : racks) {
     for (const std::vector<uint32_t>& to : racks) {
       double& most = &from == &to ? longest.within : longest.across;
       for (const uint32_t a : from) {
-        for (const uint32_t b : to) most = std::max(most, a == b ? 0 : network.latency(a, b));
+        for (const uint32_t b : to) most = std::max(most, a == b ? 0 : links.latency(a, b));
       }
     }
   }
@@ -121,21 +122,20 @@ std::vector<uint32_t> equal_stages(const collective::Stage& racks) {
   return {static_cast<uint32_t>(racks.size()), static_cast<uint32_t>(racks.front().size())};
 }
 
-std::vector<Rack> describe_racks(const topology::Topology& topology, const topology::Paths& paths,
-                                 const collective::Stage& racks) {
-  RackNetwork network(topology, paths);
+std::vector<Rack> describe_racks(const topology::Network& network, const collective::Stage& racks) {
+  HostLinks links(network);
   std::vector<Rack> described;
   for (const std::vector<uint32_t>& hosts : racks) {
-    const uint32_t master = master_of(network, hosts);
-    Rack rack{static_cast<uint32_t>(hosts.size()), network.own_link(master), kInfinity, kInfinity};
+    const uint32_t master = master_of(links, hosts);
+    Rack rack{static_cast<uint32_t>(hosts.size()), links.own_link(master), kInfinity, kInfinity};
     for (const uint32_t host : hosts) {
-      if (host != master) rack.slowest_other = std::min(rack.slowest_other, network.own_link(host));
+      if (host != master) rack.slowest_other = std::min(rack.slowest_other, links.own_link(host));
     }
     // The own uplink is on the paths to all other racks, and theirs only on one, so the fastest path has no slower one.
     double fastest = 0;
     for (const std::vector<uint32_t>& others : racks) {
       if (&others == &hosts) continue;
-      fastest = std::max(fastest, network.slowest_between_switches(master, others.front()));
+      fastest = std::max(fastest, links.slowest_between_switches(master, others.front()));
     }
     if (fastest > 0) rack.uplink = fastest;
     described.push_back(rack);
@@ -143,12 +143,12 @@ std::vector<Rack> describe_racks(const topology::Topology& topology, const topol
   return described;
 }
 
-absl::StatusOr<RackTimes> compare_racks(const topology::Topology& topology, const topology::Paths& paths,
-                                        const collective::Stage& racks) {
-  const std::vector<Rack> described = describe_racks(topology, paths, racks);
+absl::StatusOr<RackTimes> compare_racks(const topology::Network& network, const collective::Stage& racks) {
+  const std::vector<Rack> described = describe_racks(network, racks);
   uint32_t workers = 0;
   for (const Rack& rack : described) workers += rack.workers;
-  GLN_ASSIGN_OR_RETURN(const plan::UplinkBound flat, plan::bound_with_uplinks(topology, workers, 0, kRackProbeBytes));
+  GLN_ASSIGN_OR_RETURN(const plan::UplinkBound flat,
+                       plan::bound_with_uplinks(network.topology, workers, 0, kRackProbeBytes));
   RackTimes times;
   times.flat_seconds_per_byte = flat.seconds / kRackProbeBytes;
   const double count = static_cast<double>(described.size());
@@ -166,8 +166,8 @@ absl::StatusOr<RackTimes> compare_racks(const topology::Topology& topology, cons
   }
   times.two_level_seconds_per_byte =
       std::max({times.two_level_seconds_per_byte, times.within_seconds_per_byte, times.across_seconds_per_byte});
-  RackNetwork network(topology, paths);
-  const Latencies longest = latencies_of(network, racks);
+  HostLinks links(network);
+  const Latencies longest = latencies_of(links, racks);
   times.flat_latency_seconds = 2 * longest.across;
   times.ring_latency_seconds = 2 * (workers - 1.0) * longest.across;
   times.two_level_latency_seconds = 2 * longest.within + 2 * (count - 1) * longest.across;

@@ -31,8 +31,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/collective/schedule.h"
-#include "common/topology/paths.h"
-#include "common/topology/topology.h"
+#include "common/topology/network.h"
 
 namespace gleaner::strategy {
 
@@ -71,12 +70,10 @@ struct RackTimes {
 };
 
 // Describes the racks that racks_of() has found. The master of a rack is its worker with the fastest link.
-std::vector<Rack> describe_racks(const topology::Topology& topology, const topology::Paths& paths,
-                                 const collective::Stage& racks);
+std::vector<Rack> describe_racks(const topology::Network& network, const collective::Stage& racks);
 
 // Compares the flat strategies, summers colocated with all workers and no others, and a ring, with racks. Requires two
 // racks or more. InvalidArgument: the links are no tree.
-absl::StatusOr<RackTimes> compare_racks(const topology::Topology& topology, const topology::Paths& paths,
-                                        const collective::Stage& racks);
+absl::StatusOr<RackTimes> compare_racks(const topology::Network& network, const collective::Stage& racks);
 
 }  // namespace gleaner::strategy

@@ -18,7 +18,7 @@
 #include "common/strategy/candidates.h"
 #include "common/strategy/masters.h"
 #include "common/strategy/racks.h"
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 #include "common/topology/subset.h"
 
 namespace gleaner::strategy {
@@ -34,9 +34,8 @@ constexpr double kLeastGainOfMasters = 0.05;
 constexpr double kLeastGain = 1e-3;  // a map that wins less is not worth its name in logs
 
 // The workers' part of the network, and maps that a search begins with.
-struct Workers {
-  const topology::Topology& topology;
-  const topology::Paths& paths;
+struct Part {
+  const topology::Network& network;
   uint64_t partition_bytes;
   std::optional<ranks::RankMap> by_rack;
 };
@@ -46,22 +45,21 @@ struct Timed {
   MapTimes times;
 };
 
-absl::StatusOr<Timed> search(const collective::Schedule& schedule, const Workers& workers) {
+absl::StatusOr<Timed> search(const collective::Schedule& schedule, const Part& part) {
   ranks::SearchOptions options;
-  const uint64_t hosts = std::max<uint64_t>(workers.topology.host_count(), kHostsOfAllIterations);
+  const uint64_t hosts = std::max<uint64_t>(part.network.topology.host_count(), kHostsOfAllIterations);
   options.iterations = kIterations * kHostsOfAllIterations / hosts;
-  if (workers.by_rack.has_value()) options.starts.push_back(*workers.by_rack);
-  if (auto map = ranks::hdrm_start(schedule, workers.topology)) options.starts.push_back(*std::move(map));
-  auto found = ranks::find_rank_map(schedule, workers.topology, workers.paths, workers.partition_bytes, options);
+  if (part.by_rack.has_value()) options.starts.push_back(*part.by_rack);
+  if (auto map = ranks::hdrm_start(schedule, part.network.topology)) options.starts.push_back(*std::move(map));
+  auto found = ranks::find_rank_map(schedule, part.network, part.partition_bytes, options);
   if (!found.ok()) return absl::InvalidArgumentError(absl::StrCat(found.status().message(), "; keep the identity"));
   return Timed{std::move(found->host_of), {found->identity_seconds, found->seconds}};
 }
 
-absl::StatusOr<Timed> time(const collective::Schedule& schedule, const Workers& workers, const ranks::RankMap& map) {
-  GLN_ASSIGN_OR_RETURN(const auto mapped,
-                       collective::cost(schedule, workers.topology, workers.paths, map, workers.partition_bytes));
-  GLN_ASSIGN_OR_RETURN(const auto unmapped, collective::cost(schedule, workers.topology, workers.paths,
-                                                             ranks::identity(schedule.ranks), workers.partition_bytes));
+absl::StatusOr<Timed> time(const collective::Schedule& schedule, const Part& part, const ranks::RankMap& map) {
+  GLN_ASSIGN_OR_RETURN(const auto mapped, collective::cost(schedule, part.network, map, part.partition_bytes));
+  GLN_ASSIGN_OR_RETURN(const auto unmapped,
+                       collective::cost(schedule, part.network, ranks::identity(schedule.ranks), part.partition_bytes));
   return Timed{map, {unmapped.seconds, mapped.seconds}};
 }
 
@@ -108,11 +106,11 @@ absl::StatusOr<std::vector<MappedSpec>> map_ranks(const JobNetwork& network, uin
                                                   std::span<const collective::Spec> schedules) {
   std::vector<MappedSpec> mapped;
   if (network.source == RankMapSource::kIdentity || workers == 1) return mapped;
-  GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology::subset(network.topology, ranks::identity(workers)));
-  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, 0));
-  const topology::Paths paths(topology);
+  GLN_ASSIGN_OR_RETURN(topology::Topology hosts, topology::subset(network.topology, ranks::identity(workers)));
+  const topology::Network part = topology::make_network(std::move(hosts));
+  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(part.topology, workers, 0));
   const uint64_t by_default = plan::default_partition_bytes(fleet, kLargeTensorBytes);
-  Workers all{topology, paths, by_default, map_by_rack(topology)};
+  Part all{part, by_default, map_by_rack(part.topology)};
   for (collective::Spec spec : schedules) {
     GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(spec, workers));
     if (schedule.postcondition == collective::Postcondition::kAllGather) continue;
@@ -136,7 +134,8 @@ absl::StatusOr<std::vector<MappedSpec>> map_ranks(const JobNetwork& network, uin
 
 absl::StatusOr<std::vector<collective::Spec>> schedules_for(const JobNetwork& network, uint32_t workers) {
   std::vector<collective::Spec> schedules;
-  GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> all, candidates(network.topology, workers, 0));
+  GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> all,
+                       candidates(topology::make_network(network.topology), workers, 0));
   for (const Candidate& candidate : all) {
     if (candidate.schedule.has_value()) schedules.push_back(*candidate.schedule);
   }

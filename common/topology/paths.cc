@@ -13,13 +13,13 @@ static_assert(kMaxSwitches + 1 < kFar && kMaxDistances <= uint64_t{kFar} * kFar,
 
 }  // namespace
 
-Paths::Paths(const Topology& topology) : topology_(topology), hosts_forward_(topology.switches().empty()) {
-  find_inner_nodes();
-  index_steps();
+Paths::Paths(const Topology& topology) : hosts_(topology.host_count()), hosts_forward_(topology.switches().empty()) {
+  find_inner_nodes(topology);
+  index_steps(topology);
   std::vector<uint32_t> row_of(node_.size(), UINT32_MAX);  // by inner node
   std::vector<uint32_t> targets;
-  row_.reserve(topology.host_count());
-  for (uint32_t host = 0; host < topology.host_count(); ++host) {
+  row_.reserve(hosts_);
+  for (uint32_t host = 0; host < hosts_; ++host) {
     uint32_t& row = row_of[inner_[host]];
     if (row == UINT32_MAX) {
       row = static_cast<uint32_t>(targets.size());
@@ -32,12 +32,12 @@ Paths::Paths(const Topology& topology) : topology_(topology), hosts_forward_(top
   for (size_t row = 0; row < targets.size(); ++row) measure(targets[row], &hops_[row * node_.size()], queue);
 }
 
-void Paths::find_inner_nodes() {
-  inner_.resize(topology_.node_count());
-  uplink_.assign(topology_.host_count(), kNoChannel);
-  for (uint32_t node = 0; node < topology_.node_count(); ++node) {
-    if (topology_.is_host(node)) {
-      if (const auto only = topology_.only_switch(node)) {
+void Paths::find_inner_nodes(const Topology& topology) {
+  inner_.resize(topology.node_count());
+  uplink_.assign(hosts_, kNoChannel);
+  for (uint32_t node = 0; node < topology.node_count(); ++node) {
+    if (topology.is_host(node)) {
+      if (const auto only = topology.only_switch(node)) {
         uplink_[node] = only->channel;
         continue;
       }
@@ -45,16 +45,16 @@ void Paths::find_inner_nodes() {
     inner_[node] = static_cast<uint32_t>(node_.size());
     node_.push_back(node);
   }
-  for (uint32_t host = 0; host < topology_.host_count(); ++host) {
-    if (is_leaf(host)) inner_[host] = inner_[topology_.to(uplink_[host])];
+  for (uint32_t host = 0; host < hosts_; ++host) {
+    if (is_leaf(host)) inner_[host] = inner_[topology.to(uplink_[host])];
   }
 }
 
-void Paths::index_steps() {
+void Paths::index_steps(const Topology& topology) {
   for (const uint32_t node : node_) {
     first_.push_back(static_cast<uint32_t>(steps_.size()));
-    for (const Topology::Neighbour& next : topology_.neighbours(node)) {
-      if (!topology_.is_host(next.node) || !is_leaf(next.node)) steps_.push_back({inner_[next.node], next.channel});
+    for (const Topology::Neighbour& next : topology.neighbours(node)) {
+      if (!topology.is_host(next.node) || !is_leaf(next.node)) steps_.push_back({inner_[next.node], next.channel});
     }
   }
   first_.push_back(static_cast<uint32_t>(steps_.size()));

@@ -17,7 +17,7 @@ namespace gleaner::topology {
 
 class Paths {
  public:
-  // Computes the distances. `topology` must outlive the object.
+  // Computes the distances.
   explicit Paths(const Topology& topology);
 
   // Returns the number of links of a shortest path between two hosts.
@@ -42,12 +42,12 @@ class Paths {
     const uint16_t* hops = nullptr;  // by inner node
   };
 
-  void find_inner_nodes();
-  void index_steps();
+  void find_inner_nodes(const Topology& topology);
+  void index_steps(const Topology& topology);
   void measure(uint32_t inner, uint16_t* hops, std::vector<uint32_t>& queue) const;
 
   bool is_leaf(uint32_t host) const { return uplink_[host] != kNoChannel; }
-  bool forwards(uint32_t inner) const { return hosts_forward_ || !topology_.is_host(node_[inner]); }
+  bool forwards(uint32_t inner) const { return hosts_forward_ || node_[inner] >= hosts_; }
   // Returns the target for paths to a host: the host itself, or the switch of a leaf.
   Target target(uint32_t host) const { return {inner_[host], &hops_[size_t{row_[host]} * node_.size()]}; }
   // Returns whether a shortest path to the target leads from `inner` to `next`.
@@ -56,8 +56,8 @@ class Paths {
 
   static constexpr uint32_t kNoChannel = UINT32_MAX;
 
-  const Topology& topology_;
-  const bool hosts_forward_;
+  uint32_t hosts_;
+  bool hosts_forward_;
   std::vector<uint32_t> node_;    // by inner node: its index in the topology
   std::vector<uint32_t> inner_;   // by node: its index among inner nodes; of a leaf: that of its switch
   std::vector<uint32_t> uplink_;  // by host: the channel from a leaf to its switch; kNoChannel for other hosts

@@ -11,10 +11,11 @@ namespace {
 
 // Finds the farthest hosts among the first hosts of all switches and the hosts with several links, and among the first
 // two hosts of each switch. No other two hosts are farther from each other.
-std::optional<Farthest> farthest(const Topology& topology, const Paths& paths) {
+std::optional<Farthest> farthest(const Network& network) {
+  const Topology& topology = network.topology;
   Farthest result;
   const auto consider = [&](uint32_t from, uint32_t to) {
-    const uint32_t hops = paths.hops(from, to);
+    const uint32_t hops = network.paths.hops(from, to);
     if (hops > result.hops) result = {.from = from, .to = to, .hops = hops};
   };
   std::vector<uint32_t> first(topology.node_count(), UINT32_MAX), hosts;  // `first` by switch
@@ -31,9 +32,9 @@ std::optional<Farthest> farthest(const Topology& topology, const Paths& paths) {
     for (size_t j = i + 1; j < hosts.size(); ++j) consider(hosts[i], hosts[j]);
   }
   if (result.hops == 0) return std::nullopt;
-  result.paths = paths.count(result.from, result.to);
+  result.paths = network.paths.count(result.from, result.to);
   std::vector<uint32_t> channels;
-  paths.append_path(result.from, result.to, 0, channels);
+  network.paths.append_path(result.from, result.to, 0, channels);
   for (const uint32_t channel : channels) result.latency_seconds += topology.latency_seconds(channel);
   return result;
 }
@@ -111,8 +112,8 @@ std::vector<LinkClass> classes_of(const Topology& topology) {
 
 }  // namespace
 
-Summary summarize(const Topology& topology, const Paths& paths) {
-  return {farthest(topology, paths), oversubscription(topology), classes_of(topology)};
+Summary summarize(const Network& network) {
+  return {farthest(network), oversubscription(network.topology), classes_of(network.topology)};
 }
 
 }  // namespace gleaner::topology

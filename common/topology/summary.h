@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 #include "common/topology/topology.h"
 
 namespace gleaner::topology {
@@ -47,7 +47,7 @@ struct Summary {
   std::vector<LinkClass> classes;                    // by tiers, then in the order of links
 };
 
-Summary summarize(const Topology& topology, const Paths& paths);
+Summary summarize(const Network& network);
 
 // Returns the summary as text: a line for each figure, then a table of the classes.
 std::string to_table(const Topology& topology, const Summary& summary);

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "common/topology/json.h"
-#include "common/topology/paths.h"
+#include "common/topology/network.h"
 #include "common/topology/summary.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text = topology::to_json(*made);
   const auto again = topology::parse_topology(text);
   if (!again.ok() || topology::to_json(*again) != text) std::abort();
-  const topology::Paths paths(*made);
-  if (topology::to_table(*made, topology::summarize(*made, paths)).empty()) std::abort();
+  const topology::Network network = topology::make_network(*made);
+  if (topology::to_table(*made, topology::summarize(network)).empty()) std::abort();
   return 0;
 }

@@ -68,10 +68,10 @@ std::vector<std::vector<uint32_t>> pairs_of(uint32_t ranks) {
 }
 
 double star_seconds(const Schedule& schedule, double bits_per_second, double latency, uint64_t bytes) {
-  const auto star = *topology::star(schedule.ranks, {bits_per_second, 0, latency / 2});
+  const auto star = make_network(*topology::star(schedule.ranks, {bits_per_second, 0, latency / 2}));
   std::vector<uint32_t> host_of(schedule.ranks);
   std::iota(host_of.begin(), host_of.end(), 0);
-  return cost(schedule, star, topology::Paths(star), host_of, bytes)->seconds;
+  return cost(schedule, star, host_of, bytes)->seconds;
 }
 
 TEST(Algorithms, AllServeEveryCountByDefault) {
@@ -271,11 +271,11 @@ TEST(BlueConnect, SecondsByEquation6) {
 TEST(BlueConnect, CostAgreesWithEquation6) {
   const double w0 = 100e9, w1 = 150e9, alpha = 0;
   for (const auto& [hosts, racks] : {std::pair{3u, 4u}, {4u, 4u}, {6u, 5u}}) {
-    const auto network = *topology::racks(racks, hosts, {w0, w1, alpha});
+    const auto network = make_network(*topology::racks(racks, hosts, {w0, w1, alpha}));
     std::vector<uint32_t> host_of(hosts * racks);
     std::iota(host_of.begin(), host_of.end(), 0);
     const Schedule schedule = made({.algorithm = "blueconnect", .factors = {hosts, racks}}, hosts * racks);
-    const double seconds = cost(schedule, network, topology::Paths(network), host_of, 100'000'000)->seconds;
+    const double seconds = cost(schedule, network, host_of, 100'000'000)->seconds;
     const double expected = blueconnect_seconds({hosts, racks}, 100e6, alpha, {w0, w1});
     // Halving over uplinks sends both ways between two racks at a time, as a ring does: the same bytes cross an uplink.
     EXPECT_NEAR(seconds, expected, expected * 1e-9) << hosts << "x" << racks;

@@ -16,7 +16,7 @@ namespace gleaner::collective {
 namespace {
 
 using ::testing::HasSubstr;
-using topology::Topology;
+using topology::Network;
 
 constexpr double kBits = 100e9;    // bit/s of a host's link
 constexpr double kLatency = 2e-6;  // of a path over two links
@@ -28,38 +28,31 @@ std::vector<uint32_t> identity(uint32_t ranks) {
   return host_of;
 }
 
-struct Network {
-  explicit Network(absl::StatusOr<Topology> made) : topology(*std::move(made)), paths(topology) {}
-  Cost cost(const Schedule& schedule, std::vector<uint32_t> host_of) const {
-    return *collective::cost(schedule, topology, paths, host_of, kBytes);
-  }
-  Cost cost(const Schedule& schedule) const { return cost(schedule, identity(schedule.ranks)); }
-
-  const Topology topology;
-  const topology::Paths paths;
-};
+Cost cost_of(const Network& network, const Schedule& schedule) {
+  return *cost(schedule, network, identity(schedule.ranks), kBytes);
+}
 
 TEST(Cost, RingOnStar) {
   for (const uint32_t n : tested_counts()) {
-    const Network network(topology::star(n, {kBits, 0, kLatency / 2}));
+    const Network network = make_network(*topology::star(n, {kBits, 0, kLatency / 2}));
     const double expected = 2.0 * (n - 1) * (kLatency + kBytes * 8.0 / n / kBits);
-    EXPECT_NEAR(network.cost(ring(n)).seconds, expected, expected * 1e-12) << n;
+    EXPECT_NEAR(cost_of(network, ring(n)).seconds, expected, expected * 1e-12) << n;
   }
 }
 
 TEST(Cost, HalvingDoublingOnStar) {
   for (uint32_t n = 1; n <= 128; n *= 2) {
-    const Network network(topology::star(n, {kBits, 0, kLatency / 2}));
+    const Network network = make_network(*topology::star(n, {kBits, 0, kLatency / 2}));
     const double expected = 2 * std::countr_zero(n) * kLatency + 2.0 * (n - 1) / n * kBytes * 8 / kBits;
-    EXPECT_NEAR(network.cost(halving_doubling(n)).seconds, expected, expected * 1e-12) << n;
+    EXPECT_NEAR(cost_of(network, halving_doubling(n)).seconds, expected, expected * 1e-12) << n;
   }
 }
 
 // Two racks of two hosts; all four messages of the step across use the uplinks, two each way.
 TEST(Cost, SharedUplinkCarriesAllFlows) {
   const double uplink = 40e9;
-  const Network network(topology::racks(2, 2, {kBits, uplink, kLatency / 2}));
-  const Cost cost = network.cost(halving_doubling(4));
+  const Network network = make_network(*topology::racks(2, 2, {kBits, uplink, kLatency / 2}));
+  const Cost cost = cost_of(network, halving_doubling(4));
   ASSERT_EQ(cost.steps.size(), 4u);
   EXPECT_NEAR(cost.steps[0].seconds, kLatency + kBytes * 8.0 / 2 / kBits, 1e-12);
   EXPECT_EQ(cost.steps[0].flows, 1u);
@@ -73,10 +66,10 @@ TEST(Cost, SharedUplinkCarriesAllFlows) {
 
 // Partial sums of fp16 travel as fp32, complete ones as fp16: a ring sends n - 1 messages of each kind.
 TEST(Cost, PartialSumsAreWider) {
-  const Network network(topology::star(8, {kBits, 0, 0}));
+  const Network network = make_network(*topology::star(8, {kBits, 0, 0}));
   const auto seconds = [&](const Schedule& schedule) {
     const auto patterns = *step_patterns(schedule, 2);
-    return cost(schedule, patterns, network.topology, network.paths, identity(8), kBytes)->seconds;
+    return cost(schedule, patterns, network, identity(8), kBytes)->seconds;
   };
   const double byte = 8 / kBits;
   EXPECT_NEAR(seconds(ring(8)), (2 + 1) * 7.0 / 8 * kBytes * byte, 1e-9);
@@ -97,17 +90,17 @@ TEST(Cost, PatternsOfSteps) {
 // A ring across two racks crosses each uplink once if neighbours share a rack, and with every message if not.
 TEST(Cost, DependsOnRankMap) {
   const double uplink = 25e9;
-  const Network network(topology::racks(2, 4, {kBits, uplink, kLatency / 2}));
-  const Cost near = network.cost(ring(8)), far = network.cost(ring(8), {0, 4, 1, 5, 2, 6, 3, 7});
+  const Network network = make_network(*topology::racks(2, 4, {kBits, uplink, kLatency / 2}));
+  const Cost near = cost_of(network, ring(8)), far = *cost(ring(8), network, {0, 4, 1, 5, 2, 6, 3, 7}, kBytes);
   EXPECT_NEAR(near.seconds, 14 * (2 * kLatency + kBytes / 8.0 * 8 / uplink), 1e-12);
   EXPECT_NEAR(far.seconds, 14 * (2 * kLatency + 4 * kBytes / 8.0 * 8 / uplink), 1e-12);
   for (const StepCost& step : far.steps) EXPECT_EQ(step.flows, 4u);
 }
 
 TEST(Cost, MapMustFit) {
-  const Network network(topology::star(4, {}));
+  const Network network = make_network(*topology::star(4, {}));
   const auto message = [&](const std::vector<uint32_t>& host_of) {
-    return std::string(cost(ring(3), network.topology, network.paths, host_of, kBytes).status().message());
+    return std::string(cost(ring(3), network, host_of, kBytes).status().message());
   };
   EXPECT_THAT(message({0, 1}), HasSubstr("the rank map has 2 ranks, the schedule 3"));
   EXPECT_THAT(message({0, 1, 4}), HasSubstr("rank 2 on host 4, but the topology has 4 hosts"));
@@ -115,9 +108,9 @@ TEST(Cost, MapMustFit) {
 }
 
 TEST(Cost, OneRankTakesNoTime) {
-  const Network network(topology::star(1, {}));
-  EXPECT_EQ(network.cost(ring(1)).seconds, 0);
-  EXPECT_TRUE(network.cost(ring(1)).steps.empty());
+  const Network network = make_network(*topology::star(1, {}));
+  EXPECT_EQ(cost_of(network, ring(1)).seconds, 0);
+  EXPECT_TRUE(cost_of(network, ring(1)).steps.empty());
 }
 
 }  // namespace

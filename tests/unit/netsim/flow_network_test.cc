@@ -28,14 +28,14 @@ std::map<uint64_t, double> run(FlowNetwork& network) {
   }
 }
 
-FlowNetwork make(const Net& net, const Conditions& conditions = {}) {
-  absl::StatusOr<FlowNetwork> network = FlowNetwork::make(net.topology, net.paths, conditions);
+FlowNetwork make(const topology::Network& net, const Conditions& conditions = {}) {
+  absl::StatusOr<FlowNetwork> network = FlowNetwork::make(net, conditions);
   EXPECT_TRUE(network.ok()) << network.status();
   return *std::move(network);
 }
 
 TEST(FlowNetwork, LoneMessageTakesLatencyAndBytes) {
-  const Net net(topology::star(2, gbit(8, 0, 0.25)));
+  const topology::Network net = make_network(*topology::star(2, gbit(8, 0, 0.25)));
   FlowNetwork network = make(net);
   ASSERT_TRUE(network.send(7, network.connect(0, 1), kGigabyte).ok());
   EXPECT_NEAR(run(network).at(7), 1.5, 1e-9);
@@ -43,7 +43,7 @@ TEST(FlowNetwork, LoneMessageTakesLatencyAndBytes) {
 
 // Two flows into one host share its link until the shorter one has left.
 TEST(FlowNetwork, TwoFlowsShareALink) {
-  const Net net(topology::star(3, gbit(8)));
+  const topology::Network net = make_network(*topology::star(3, gbit(8)));
   FlowNetwork network = make(net);
   ASSERT_TRUE(network.send(0, network.connect(0, 2), 1 * kGigabyte).ok());
   ASSERT_TRUE(network.send(1, network.connect(1, 2), 3 * kGigabyte).ok());
@@ -55,7 +55,7 @@ TEST(FlowNetwork, TwoFlowsShareALink) {
 
 // Messages of one connection follow each other.
 TEST(FlowNetwork, MessagesKeepTheirOrder) {
-  const Net net(topology::star(2, gbit(8)));
+  const topology::Network net = make_network(*topology::star(2, gbit(8)));
   FlowNetwork network = make(net);
   const uint32_t connection = network.connect(0, 1);
   ASSERT_TRUE(network.send(0, connection, 3 * kGigabyte).ok());
@@ -69,7 +69,7 @@ TEST(FlowNetwork, MessagesKeepTheirOrder) {
 
 // Message 1 has begun to leave, so message 3 overtakes only message 2.
 TEST(FlowNetwork, MessagesOvertakeByOrder) {
-  const Net net(topology::star(2, gbit(8)));
+  const topology::Network net = make_network(*topology::star(2, gbit(8)));
   FlowNetwork network = make(net);
   const uint32_t connection = network.connect(0, 1);
   ASSERT_TRUE(network.send(1, connection, kGigabyte, 5).ok());
@@ -84,7 +84,7 @@ TEST(FlowNetwork, MessagesOvertakeByOrder) {
 }
 
 TEST(FlowNetwork, WeightsShareALink) {
-  const Net net(topology::star(3, gbit(8)));
+  const topology::Network net = make_network(*topology::star(3, gbit(8)));
   FlowNetwork network = make(net);
   ASSERT_TRUE(network.send(0, network.connect(0, 2, 1), 1 * kGigabyte).ok());
   ASSERT_TRUE(network.send(1, network.connect(1, 2, 3), 3 * kGigabyte).ok());
@@ -92,7 +92,7 @@ TEST(FlowNetwork, WeightsShareALink) {
 }
 
 TEST(FlowNetwork, DirectionsDoNotShare) {
-  const Net net(topology::star(2, gbit(8)));
+  const topology::Network net = make_network(*topology::star(2, gbit(8)));
   FlowNetwork network = make(net);
   ASSERT_TRUE(network.send(0, network.connect(0, 1), kGigabyte).ok());
   ASSERT_TRUE(network.send(1, network.connect(1, 0), kGigabyte).ok());
@@ -101,7 +101,7 @@ TEST(FlowNetwork, DirectionsDoNotShare) {
 
 // A message leaves its link to others when its last byte has left, although it arrives only a latency later.
 TEST(FlowNetwork, LatencyDoesNotHoldTheLink) {
-  const Net net(topology::star(2, gbit(8, 0, 5)));
+  const topology::Network net = make_network(*topology::star(2, gbit(8, 0, 5)));
   FlowNetwork network = make(net);
   const uint32_t connection = network.connect(0, 1);
   ASSERT_TRUE(network.send(0, connection, kGigabyte).ok());
@@ -113,21 +113,21 @@ TEST(FlowNetwork, LatencyDoesNotHoldTheLink) {
 
 // Hosts of one rack send to those of the other over an uplink that carries one of the four at full speed.
 TEST(FlowNetwork, OversubscribedRacks) {
-  const Net net(topology::racks(2, 4, gbit(8, 8)));
+  const topology::Network net = make_network(*topology::racks(2, 4, gbit(8, 8)));
   FlowNetwork network = make(net);
   for (uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(network.send(i, network.connect(i, 4 + i), kGigabyte).ok());
   for (const auto& [id, seconds] : run(network)) EXPECT_NEAR(seconds, 4, 1e-9) << id;
 }
 
 TEST(FlowNetwork, BackgroundTakesItsDemandAtMost) {
-  const Net net(topology::star(3, gbit(8)));
+  const topology::Network net = make_network(*topology::star(3, gbit(8)));
   FlowNetwork network = make(net, {.background = {{.from = 1, .to = 2, .bits_per_second = 2e9}}});
   ASSERT_TRUE(network.send(0, network.connect(0, 2), kGigabyte).ok());
   EXPECT_NEAR(run(network).at(0), 8.0 / 6, 1e-9);
 }
 
 TEST(FlowNetwork, BackgroundTakesItsFairShareAtMost) {
-  const Net net(topology::star(3, gbit(8)));
+  const topology::Network net = make_network(*topology::star(3, gbit(8)));
   FlowNetwork network = make(net, {.background = {{.from = 1, .to = 2, .bits_per_second = 7e9}}});
   ASSERT_TRUE(network.send(0, network.connect(0, 2), kGigabyte).ok());
   EXPECT_NEAR(run(network).at(0), 2, 1e-9);
@@ -136,8 +136,8 @@ TEST(FlowNetwork, BackgroundTakesItsFairShareAtMost) {
 // Two connections take different paths, chosen by a seed that the test looks for. When a link of one path fails, both
 // share the other.
 TEST(FlowNetwork, FailedLinkMovesItsFlows) {
-  const Net net(two_paths());
-  const uint32_t link = net.link("left", "middle-0");
+  const topology::Network net = make_network(*two_paths());
+  const uint32_t link = link_between(net.topology, "left", "middle-0");
   for (uint64_t seed = 0;; ++seed) {
     ASSERT_LT(seed, 1000) << "no seed chooses two paths";
     FlowNetwork network = make(net, {.seed = seed, .failures = {{.link = link, .seconds = 0.5}}});
@@ -156,12 +156,12 @@ TEST(FlowNetwork, FailedLinkMovesItsFlows) {
 // A connection that has sent over a link takes another path after the link's failure. One of the two links is on the
 // connection's first path.
 TEST(FlowNetwork, IdleConnectionsAvoidFailedLinks) {
-  const Net net(two_paths());
+  const topology::Network net = make_network(*two_paths());
   for (const std::string lost : {"middle-0", "middle-1"}) {
     const std::string other = lost == "middle-0" ? "middle-1" : "middle-0";
-    const uint32_t lost_link = net.link("left", lost);
-    FlowNetwork network = make(
-        net, {.failures = {{.link = lost_link, .seconds = 0.5}, {.link = net.link(other, "right"), .seconds = 2}}});
+    const uint32_t lost_link = link_between(net.topology, "left", lost);
+    FlowNetwork network = make(net, {.failures = {{.link = lost_link, .seconds = 0.5},
+                                                  {.link = link_between(net.topology, other, "right"), .seconds = 2}}});
     const uint32_t connection = network.connect(0, 2);
     ASSERT_TRUE(network.send(0, connection, 0.1 * kGigabyte).ok());
     ASSERT_TRUE(network.send(1, network.connect(1, 0), kGigabyte).ok());
@@ -177,8 +177,9 @@ TEST(FlowNetwork, IdleConnectionsAvoidFailedLinks) {
 }
 
 TEST(FlowNetwork, LostHostsAreNamed) {
-  const Net net(topology::star(3, gbit(8)));
-  FlowNetwork network = make(net, {.failures = {{.link = net.link("host-1", "switch-0"), .seconds = 0.5}}});
+  const topology::Network net = make_network(*topology::star(3, gbit(8)));
+  FlowNetwork network =
+      make(net, {.failures = {{.link = link_between(net.topology, "host-1", "switch-0"), .seconds = 0.5}}});
   ASSERT_TRUE(network.send(0, network.connect(0, 1), kGigabyte).ok());
   std::vector<uint64_t> arrived;
   const absl::StatusOr<bool> more = network.advance(arrived);
@@ -189,16 +190,17 @@ TEST(FlowNetwork, LostHostsAreNamed) {
 
 // A link that no message needs may fail.
 TEST(FlowNetwork, UnusedLinkFails) {
-  const Net net(topology::star(3, gbit(8)));
-  FlowNetwork network = make(net, {.failures = {{.link = net.link("host-2", "switch-0"), .seconds = 0.5}}});
+  const topology::Network net = make_network(*topology::star(3, gbit(8)));
+  FlowNetwork network =
+      make(net, {.failures = {{.link = link_between(net.topology, "host-2", "switch-0"), .seconds = 0.5}}});
   ASSERT_TRUE(network.send(0, network.connect(0, 1), kGigabyte).ok());
   EXPECT_NEAR(run(network).at(0), 1, 1e-9);
 }
 
 TEST(FlowNetwork, ConditionsOutOfRangeAreRefused) {
-  const Net net(topology::star(2, gbit(8)));
+  const topology::Network net = make_network(*topology::star(2, gbit(8)));
   const auto error = [&](const Conditions& conditions) {
-    return std::string(FlowNetwork::make(net.topology, net.paths, conditions).status().message());
+    return std::string(FlowNetwork::make(net, conditions).status().message());
   };
   EXPECT_THAT(error({.background = {{0, 2, 1e9}}}), HasSubstr("two different hosts below 2"));
   EXPECT_THAT(error({.background = {{0, 0, 1e9}}}), HasSubstr("two different hosts below 2"));

@@ -9,30 +9,20 @@
 #include <vector>
 
 #include "common/topology/builders.h"
-#include "common/topology/paths.h"
-#include "common/topology/topology.h"
+#include "common/topology/network.h"
 
 namespace gleaner::netsim {
 
-// A topology and its paths.
-struct Net {
-  explicit Net(absl::StatusOr<topology::Topology> made) : topology(*std::move(made)), paths(topology) {}
-  Net(const Net&) = delete;
-
-  // Returns the index of the link between two nodes, given by their names.
-  uint32_t link(const std::string& a, const std::string& b) const {
-    for (uint32_t i = 0; i < topology.links().size(); ++i) {
-      const topology::Link& link = topology.links()[i];
-      const std::pair<std::string, std::string> ends = {topology.name(link.a), topology.name(link.b)};
-      if (ends == std::pair(a, b) || ends == std::pair(b, a)) return i;
-    }
-    ADD_FAILURE() << "no link between " << a << " and " << b;
-    return 0;
+// Returns the index of the link between two nodes, given by their names.
+inline uint32_t link_between(const topology::Topology& topology, const std::string& a, const std::string& b) {
+  for (uint32_t i = 0; i < topology.links().size(); ++i) {
+    const topology::Link& link = topology.links()[i];
+    const std::pair<std::string, std::string> ends = {topology.name(link.a), topology.name(link.b)};
+    if (ends == std::pair(a, b) || ends == std::pair(b, a)) return i;
   }
-
-  const topology::Topology topology;
-  const topology::Paths paths;
-};
+  ADD_FAILURE() << "no link between " << a << " and " << b;
+  return 0;
+}
 
 // Returns the map that places member or rank i on host i.
 inline std::vector<uint32_t> identity(size_t count) {

@@ -46,8 +46,8 @@ TEST_P(Fleets, ReachTheBound) {
   for (const double gbit : GetParam().summers) fleet.summer_bits_per_second.push_back(gbit * 1e9);
   constexpr uint64_t kBytes = 64 << 20;
   const plan::Plan plan = plan_of(fleet, kBytes, 2 << 10);
-  const Net net(star_of(fleet));
-  const auto result = run_plan(plan, net.topology, net.paths, identity(plan.members.size()), {});
+  const topology::Network net = make_network(*star_of(fleet));
+  const auto result = run_plan(plan, net, identity(plan.members.size()), {});
   ASSERT_TRUE(result.ok()) << result.status();
   const double bound = plan::bound_seconds(fleet, kBytes);
   EXPECT_NEAR(result->seconds / bound, 1, 1e-3) << "events " << result->events;
@@ -61,13 +61,13 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Fleets,
 
 // On racks whose uplinks carry a quarter of their hosts, the step takes longer than the bound of the hosts' links.
 TEST(PlanRun, UplinkLimits) {
-  const Net net(topology::racks(2, 4, gbit(10, 10)));
+  const topology::Network net = make_network(*topology::racks(2, 4, gbit(10, 10)));
   const std::vector<uint32_t> map = identity(6);
   const plan::Fleet fleet = fleet_of(net.topology, map, 4);
   EXPECT_EQ(fleet.n(), 4);
   EXPECT_EQ(fleet.k(), 2);
   const plan::Plan plan = plan_of(fleet, 8 << 20, 64 << 10);
-  const auto result = run_plan(plan, net.topology, net.paths, map, {});
+  const auto result = run_plan(plan, net, map, {});
   ASSERT_TRUE(result.ok()) << result.status();
   // All contributions to the two summers of the other rack cross one uplink.
   const std::vector<uint64_t> owned = plan::owned_bytes(plan);
@@ -79,18 +79,18 @@ TEST(PlanRun, UplinkLimits) {
 }
 
 TEST(PlanRun, OneWorkerNeedsNoTime) {
-  const Net net(topology::star(1, gbit(10)));
-  const auto result = run_plan(plan_of({{10e9}, {}}, 1 << 20, 64 << 10), net.topology, net.paths, {0}, {});
+  const topology::Network net = make_network(*topology::star(1, gbit(10)));
+  const auto result = run_plan(plan_of({{10e9}, {}}, 1 << 20, 64 << 10), net, {0}, {});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->seconds, 0);
 }
 
 TEST(PlanRun, WrongMapIsNamed) {
-  const Net net(topology::star(2, gbit(10)));
+  const topology::Network net = make_network(*topology::star(2, gbit(10)));
   const plan::Plan plan = plan_of({{10e9, 10e9}, {}}, 1 << 20, 64 << 10);
-  EXPECT_THAT(run_plan(plan, net.topology, net.paths, {0, 0}, {}).status().message(),
+  EXPECT_THAT(run_plan(plan, net, {0, 0}, {}).status().message(),
               HasSubstr("members 0 and 1 are at the same host, 'host-0'"));
-  EXPECT_THAT(run_plan(plan, net.topology, net.paths, {0}, {}).status().message(), HasSubstr("one for each of 2"));
+  EXPECT_THAT(run_plan(plan, net, {0}, {}).status().message(), HasSubstr("one for each of 2"));
 }
 
 }  // namespace

@@ -26,10 +26,10 @@ using ::testing::HasSubstr;
 
 constexpr double kBytes = 64 << 20;
 
-RunResult run(const collective::Schedule& schedule, const Net& net, std::vector<uint32_t> host_of = {},
+RunResult run(const collective::Schedule& schedule, const topology::Network& net, std::vector<uint32_t> host_of = {},
               const Conditions& conditions = {}, double bytes = kBytes) {
   if (host_of.empty()) host_of = identity(schedule.ranks);
-  const auto result = run_schedule(schedule, net.topology, net.paths, host_of, uncut(bytes), conditions);
+  const auto result = run_schedule(schedule, net, host_of, uncut(bytes), conditions);
   EXPECT_TRUE(result.ok()) << result.status();
   return *result;
 }
@@ -41,7 +41,7 @@ class Ranks : public ::testing::TestWithParam<uint32_t> {};
 // 2(n-1) steps of α + S/n·β each, with α of the two links of a path (Luo §5.2.1).
 TEST_P(Ranks, RingOnAStar) {
   const uint32_t n = GetParam();
-  const Net net(topology::star(n, gbit(10, 0, 5e-6)));
+  const topology::Network net = make_network(*topology::star(n, gbit(10, 0, 5e-6)));
   const RunResult result = run(collective::ring(n), net);
   const double step = 10e-6 + kBytes / n * 8 / 10e9;
   expect_close(result.seconds, 2 * (n - 1) * step);
@@ -57,7 +57,7 @@ class PowersOfTwo : public ::testing::TestWithParam<uint32_t> {};
 // 2 log2(n) steps; all bytes of a step leave at once: 2 (α log2 n + (n-1)/n S β) (Luo §5.2.1).
 TEST_P(PowersOfTwo, HalvingDoublingOnAStar) {
   const uint32_t n = GetParam();
-  const Net net(topology::star(n, gbit(10, 0, 5e-6)));
+  const topology::Network net = make_network(*topology::star(n, gbit(10, 0, 5e-6)));
   const RunResult result = run(collective::halving_doubling(n), net);
   expect_close(result.seconds, 2 * (std::countr_zero(n) * 10e-6 + (n - 1.0) / n * kBytes * 8 / 10e9));
 }
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, PowersOfTwo, ::testing::Values(2, 4, 8, 32, 64))
 // Ranks do not wait for a step to begin. With three ranks of S bytes, rank 2 sends its half to rank 0 while rank 1
 // hands its whole vector over: 1.5 S arrive, then rank 0 sends both halves, and at last the result to rank 1.
 TEST(ScheduleRun, StepsOverlap) {
-  const Net net(topology::star(3, gbit(10)));
+  const topology::Network net = make_network(*topology::star(3, gbit(10)));
   expect_close(run(collective::halving_doubling(3), net).seconds, (1.5 + 1 + 1) * kBytes * 8 / 10e9);
 }
 
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Ranks, ::testing::Values(2, 3, 8, 13, 64));
 // The ring of an oversubscribed pair of racks is as slow as its slowest link. A ring that changes racks with each rank
 // sends 4 flows over an uplink.
 TEST(ScheduleRun, RingOnOversubscribedRacks) {
-  const Net net(topology::racks(2, 4, gbit(10, 5)));
+  const topology::Network net = make_network(*topology::racks(2, 4, gbit(10, 5)));
   const collective::Schedule ring = collective::ring(8);
   const double step = kBytes / 8 * 8 / 10e9;
   expect_close(run(ring, net).seconds, 14 * step * 2);
@@ -90,7 +90,7 @@ TEST(ScheduleRun, RingOnOversubscribedRacks) {
 // ranks of a rack share it in stage 1, for which each has 1 / p0 of the vector.
 TEST(ScheduleRun, BlueConnectOnRacks) {
   constexpr double kUplink = 5e9;
-  const Net net(topology::racks(3, 4, gbit(10, kUplink / 1e9)));
+  const topology::Network net = make_network(*topology::racks(3, 4, gbit(10, kUplink / 1e9)));
   const auto schedule = collective::blueconnect({4, 3});
   ASSERT_TRUE(schedule.ok());
   expect_close(run(*schedule, net).seconds, collective::blueconnect_seconds({4, 3}, kBytes, 0, {10e9, kUplink}));
@@ -98,11 +98,11 @@ TEST(ScheduleRun, BlueConnectOnRacks) {
 
 // The first half of a ring's messages are partial sums, which for fp16 travel as fp32.
 TEST(ScheduleRun, PartialSumsAreWider) {
-  const Net net(topology::star(8, gbit(10)));
+  const topology::Network net = make_network(*topology::star(8, gbit(10)));
   Partitions partitions = uncut(kBytes);
   partitions.partial_width = 2;
   const auto seconds = [&](const collective::Schedule& schedule) {
-    return run_schedule(schedule, net.topology, net.paths, identity(8), partitions, {})->seconds;
+    return run_schedule(schedule, net, identity(8), partitions, {})->seconds;
   };
   expect_close(seconds(collective::ring(8)), (7 * 2 + 7) * kBytes / 8 * 8 / 10e9);
   expect_close(seconds(collective::gather(8)), 7 * kBytes * 8 / 10e9);
@@ -111,10 +111,10 @@ TEST(ScheduleRun, PartialSumsAreWider) {
 // The simulator and the cost model find the same paths, so as many flows on the worst link of each step. Their times
 // differ, since the steps of different ranks overlap in the simulation.
 TEST(ScheduleRun, AgreesWithTheCostModel) {
-  const Net net(topology::bigraph(2, 4, gbit(10, 0, 1e-6)));
+  const topology::Network net = make_network(*topology::bigraph(2, 4, gbit(10, 0, 1e-6)));
   const collective::Schedule schedule = collective::halving_doubling(8);
   const std::vector<uint32_t> map = identity(8);
-  const auto cost = collective::cost(schedule, net.topology, net.paths, map, static_cast<uint64_t>(kBytes));
+  const auto cost = collective::cost(schedule, net, map, static_cast<uint64_t>(kBytes));
   ASSERT_TRUE(cost.ok()) << cost.status();
   const RunResult result = run(schedule, net);
   EXPECT_NEAR(result.seconds / cost->seconds, 1, 0.2);
@@ -126,7 +126,7 @@ TEST(ScheduleRun, AgreesWithTheCostModel) {
 // In this rank map no two flows share a link (EFLOPS §V-B, Algorithm 1), so that halving-doubling is as fast as on a
 // star. With one rank after the other, flows do.
 TEST(ScheduleRun, RankMapAvoidsConflicts) {
-  const Net net(topology::bigraph(2, 4, gbit(10)));
+  const topology::Network net = make_network(*topology::bigraph(2, 4, gbit(10)));
   const collective::Schedule schedule = collective::halving_doubling(8);
   const auto map = ranks::hdrm(net.topology, 8);
   ASSERT_TRUE(map.ok()) << map.status();
@@ -136,9 +136,10 @@ TEST(ScheduleRun, RankMapAvoidsConflicts) {
 }
 
 TEST(ScheduleRun, LostHostEndsTheRun) {
-  const Net net(topology::star(4, gbit(10)));
-  const auto result = run_schedule(collective::ring(4), net.topology, net.paths, identity(4), uncut(kBytes),
-                                   {.failures = {{.link = net.link("host-2", "switch-0"), .seconds = 1e-3}}});
+  const topology::Network net = make_network(*topology::star(4, gbit(10)));
+  const auto result =
+      run_schedule(collective::ring(4), net, identity(4), uncut(kBytes),
+                   {.failures = {{.link = link_between(net.topology, "host-2", "switch-0"), .seconds = 1e-3}}});
   EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(result.status().message(), HasSubstr("'host-2'"));
 }
@@ -146,20 +147,20 @@ TEST(ScheduleRun, LostHostEndsTheRun) {
 // A ring in which each hop changes sides, two each way. With a seed that spreads them over both paths, each step takes
 // one unit; after the failure of a path it takes two.
 TEST(ScheduleRun, FailedLinkSlowsTheRun) {
-  const Net net(two_paths());
+  const topology::Network net = make_network(*two_paths());
   const double unit = kBytes / 4 * 8 / 8e9;
   for (uint64_t seed = 0;; ++seed) {
     ASSERT_LT(seed, 1000) << "no seed spreads the flows";
     Conditions conditions = {.seed = seed};
     if (run(collective::ring(4), net, {0, 2, 1, 3}, conditions).seconds > 6.5 * unit) continue;
-    conditions.failures = {{.link = net.link("middle-0", "right"), .seconds = 3 * unit}};
+    conditions.failures = {{.link = link_between(net.topology, "middle-0", "right"), .seconds = 3 * unit}};
     expect_close(run(collective::ring(4), net, {0, 2, 1, 3}, conditions).seconds, (3 + 3 * 2) * unit);
     return;
   }
 }
 
 TEST(ScheduleRun, BackgroundSlowsTheRing) {
-  const Net net(topology::star(5, gbit(10)));
+  const topology::Network net = make_network(*topology::star(5, gbit(10)));
   const Conditions conditions = {.background = {{.from = 4, .to = 2, .bits_per_second = 4e9}}};
   expect_close(run(collective::ring(4), net, {}, conditions).seconds, 6 * kBytes / 4 * 8 / 6e9);
 }
@@ -176,15 +177,15 @@ TEST(ScheduleRun, ChunksArePipelined) {
     schedule.programs[1].push_back({OpKind::kSend, 2, chunk + 1, {chunk, 1}});
     schedule.programs[2].push_back({OpKind::kReceiveCopy, 1, chunk + 1, {chunk, 1}});
   }
-  const Net net(topology::star(3, gbit(10)));
+  const topology::Network net = make_network(*topology::star(3, gbit(10)));
   expect_close(run(schedule, net).seconds, 5 * kBytes / 4 * 8 / 10e9);
 }
 
-RunResult run_cut(const collective::Schedule& schedule, const Net& net, uint32_t partitions, double in_flight,
-                  double frame_bytes = 0) {
+RunResult run_cut(const collective::Schedule& schedule, const topology::Network& net, uint32_t partitions,
+                  double in_flight, double frame_bytes = 0) {
   const Partitions cut{std::vector<double>(partitions, kBytes / partitions), in_flight * kBytes / partitions,
                        frame_bytes};
-  const auto result = run_schedule(schedule, net.topology, net.paths, identity(schedule.ranks), cut, {});
+  const auto result = run_schedule(schedule, net, identity(schedule.ranks), cut, {});
   EXPECT_TRUE(result.ok()) << result.status();
   return *result;
 }
@@ -193,7 +194,7 @@ RunResult run_cut(const collective::Schedule& schedule, const Net& net, uint32_t
 // these steps one after the other; many overlap, so that the masters' links are busy in both directions: each carries a
 // vector of the other rank and one of the other master.
 TEST(ScheduleRun, PartitionsOverlap) {
-  const Net net(topology::star(4, gbit(10)));
+  const topology::Network net = make_network(*topology::star(4, gbit(10)));
   const auto schedule = collective::make_schedule({.algorithm = "racks", .factors = {2, 2}}, 4);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   const double vector = kBytes * 8 / 10e9;
@@ -204,13 +205,13 @@ TEST(ScheduleRun, PartitionsOverlap) {
 
 // One link carries all messages of a pair of ranks, so that their headers add up.
 TEST(ScheduleRun, FramesTakeTime) {
-  const Net net(topology::star(2, gbit(10)));
+  const topology::Network net = make_network(*topology::star(2, gbit(10)));
   const double bare = run_cut(collective::ring(2), net, 16, 16).seconds;
   expect_close(run_cut(collective::ring(2), net, 16, 16, 1e6).seconds, bare + 2 * 16 * 1e6 * 8 / 10e9);
 }
 
 TEST(ScheduleRun, SeedDecides) {
-  const Net net(topology::fat_tree(4, gbit(10, 0, 1e-6)));
+  const topology::Network net = make_network(*topology::fat_tree(4, gbit(10, 0, 1e-6)));
   const collective::Schedule schedule = collective::halving_doubling(16);
   std::vector<double> seconds;
   for (uint64_t seed = 0; seed < 8; ++seed) {
@@ -224,7 +225,7 @@ TEST(ScheduleRun, SeedDecides) {
 }
 
 TEST(ScheduleRun, StepsAddUp) {
-  const Net net(topology::fat_tree(4, gbit(10, 0, 1e-6)));
+  const topology::Network net = make_network(*topology::fat_tree(4, gbit(10, 0, 1e-6)));
   const RunResult result = run(collective::halving_doubling(16), net, {}, {.seed = 3});
   double sum = 0;
   for (const StepTime& step : result.steps) sum += step.seconds;
@@ -232,15 +233,15 @@ TEST(ScheduleRun, StepsAddUp) {
 }
 
 TEST(ScheduleRun, OneRankNeedsNoTime) {
-  const Net net(topology::star(2, gbit(10)));
+  const topology::Network net = make_network(*topology::star(2, gbit(10)));
   EXPECT_EQ(run(collective::ring(1), net).seconds, 0);
 }
 
 TEST(ScheduleRun, WrongInputIsNamed) {
-  const Net net(topology::star(2, gbit(10)));
+  const topology::Network net = make_network(*topology::star(2, gbit(10)));
   collective::Schedule schedule = collective::ring(2);
   const auto error = [&](const std::vector<uint32_t>& map) {
-    return std::string(run_schedule(schedule, net.topology, net.paths, map, uncut(1), {}).status().message());
+    return std::string(run_schedule(schedule, net, map, uncut(1), {}).status().message());
   };
   EXPECT_THAT(error({0}), HasSubstr("give one for each of 2"));
   EXPECT_THAT(error({0, 0}), HasSubstr("ranks 0 and 1 are at the same host, 'host-0'"));

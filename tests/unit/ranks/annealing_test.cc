@@ -11,7 +11,7 @@
 #include "common/ranks/map_cost.h"
 #include "common/ranks/random.h"
 #include "tests/unit/ranks/cloud.h"
-#include "tests/unit/ranks/network.h"
+#include "tests/unit/ranks/figures.h"
 
 namespace gleaner::ranks {
 namespace {
@@ -24,8 +24,8 @@ RankMap random_map(Random& random, uint32_t ranks, uint32_t hosts) {
   return map;
 }
 
-FoundMap find(const Network& network, const Schedule& schedule, const SearchOptions& options = {}) {
-  const auto found = find_rank_map(schedule, *network.topology, network.paths, kBytes, options);
+FoundMap find(const topology::Network& network, const Schedule& schedule, const SearchOptions& options = {}) {
+  const auto found = find_rank_map(schedule, network, kBytes, options);
   EXPECT_TRUE(found.ok()) << found.status();
   return found.value();
 }
@@ -33,21 +33,20 @@ FoundMap find(const Network& network, const Schedule& schedule, const SearchOpti
 std::string refusal(const absl::StatusOr<FoundMap>& found) { return std::string(found.status().message()); }
 
 TEST(MapCost, FollowsTheCostModel) {
-  const Network network(cloud({3, 4, 3}, 1));
-  const Routes routes(*network.topology, network.paths);
+  const topology::Network network = make_network(*cloud({3, 4, 3}, 1));
+  const Routes routes(network);
   for (const Schedule& schedule : {collective::ring(10), collective::halving_doubling(11)}) {
     const uint32_t ranks = schedule.ranks;
-    MapCost cost(collective::step_patterns(schedule).value(), ranks, schedule.chunks, *network.topology, routes,
-                 kBytes);
+    MapCost cost(collective::step_patterns(schedule).value(), ranks, schedule.chunks, network.topology, routes, kBytes);
     Random random(2);
     RankMap map = random_map(random, ranks, 12);
-    EXPECT_DOUBLE_EQ(cost.reset(map).seconds, network.seconds(schedule, map, kBytes));
+    EXPECT_DOUBLE_EQ(cost.reset(map).seconds, seconds_of(network, schedule, map, kBytes));
     for (int i = 0; i < 200; ++i) {
       const std::vector<uint32_t> changed = {random.below(ranks), random.below(ranks)};
       std::swap(map[changed[0]], map[changed[1]]);
       const auto value = cost.evaluate(map, changed, 1e9);
       ASSERT_TRUE(value);
-      EXPECT_NEAR(value->seconds, network.seconds(schedule, map, kBytes), 1e-12);
+      EXPECT_NEAR(value->seconds, seconds_of(network, schedule, map, kBytes), 1e-12);
       if (random.below(2) == 0) {
         cost.take();
       } else {
@@ -59,49 +58,49 @@ TEST(MapCost, FollowsTheCostModel) {
 }
 
 TEST(MapCost, BoundIsMetOnAStar) {
-  const Network star(topology::star(6, {}));
-  const Routes routes(*star.topology, star.paths);
+  const topology::Network star = make_network(*topology::star(6, {}));
+  const Routes routes(star);
   for (const Schedule& schedule : {collective::ring(6), collective::halving_doubling(6)}) {
-    MapCost cost(collective::step_patterns(schedule).value(), 6, schedule.chunks, *star.topology, routes, kBytes);
+    MapCost cost(collective::step_patterns(schedule).value(), 6, schedule.chunks, star.topology, routes, kBytes);
     EXPECT_DOUBLE_EQ(cost.bound_seconds(), cost.reset(identity(6)).seconds);
   }
 }
 
 // Compares with all maps, evaluated by the cost model itself.
 TEST(Annealing, FewHostsGetTheBestMap) {
-  const Network network(cloud({3, 2, 3}, 3));
+  const topology::Network network = make_network(*cloud({3, 2, 3}, 3));
   for (const Schedule& schedule : {collective::ring(6), collective::ring(4), collective::halving_doubling(4)}) {
     RankMap order = identity(6);
     double best = 1e9;
     do {
       const RankMap map(order.begin(), order.begin() + schedule.ranks);
-      best = std::min(best, network.seconds(schedule, map, kBytes));
+      best = std::min(best, seconds_of(network, schedule, map, kBytes));
     } while (std::next_permutation(order.begin(), order.end()));
     const FoundMap found = find(network, schedule);
     EXPECT_NEAR(found.seconds, best, 1e-9 * best);
-    EXPECT_NEAR(network.seconds(schedule, found.host_of, kBytes), best, 1e-9 * best);
+    EXPECT_NEAR(seconds_of(network, schedule, found.host_of, kBytes), best, 1e-9 * best);
     EXPECT_EQ(found.proof, Proof::kAll);
   }
 }
 
 TEST(Annealing, RingVisitsEachRackOnce) {
-  const Network racks(topology::racks(4, 4, {}));
+  const topology::Network racks = make_network(*topology::racks(4, 4, {}));
   Random random(5);
   RankMap shuffled = random_map(random, 16, 16);
   // The ring through each rack in turn has no conflict. Two flows from one rack would share its uplink.
-  std::vector<topology::Host> hosts = racks.topology->hosts();
-  std::vector<topology::Link> links = racks.topology->links();
+  std::vector<topology::Host> hosts = racks.topology.hosts();
+  std::vector<topology::Link> links = racks.topology.links();
   for (topology::Link& link : links) {
-    if (racks.topology->is_host(link.a)) link.a = shuffled[link.a];
-    if (!racks.topology->is_host(link.a)) link.bits_per_second = link.back_bits_per_second = 100e9;
+    if (racks.topology.is_host(link.a)) link.a = shuffled[link.a];
+    if (!racks.topology.is_host(link.a)) link.bits_per_second = link.back_bits_per_second = 100e9;
   }
-  const Network network(topology::Topology::make(hosts, racks.topology->switches(), links));
+  const topology::Network network = make_network(*topology::Topology::make(hosts, racks.topology.switches(), links));
   const Schedule ring = collective::ring(16);
   SearchOptions options;
   options.iterations = 20'000;
   const FoundMap found = find(network, ring, options);
-  EXPECT_EQ(network.conflicts(ring, found.host_of).total, 0u);
-  EXPECT_GT(network.conflicts(ring, identity(16)).total, 0u);
+  EXPECT_EQ(conflicts_of(network, ring, found.host_of).total, 0u);
+  EXPECT_GT(conflicts_of(network, ring, identity(16)).total, 0u);
   EXPECT_LT(found.seconds, 0.6 * found.identity_seconds);
 }
 
@@ -111,7 +110,7 @@ TEST(Annealing, UnusedHostsReplaceSlowOnes) {
   for (topology::Link& link : links) {
     if (link.a < 3) link.bits_per_second = link.back_bits_per_second = 10e9;
   }
-  const Network network(topology::Topology::make(racks->hosts(), racks->switches(), links));
+  const topology::Network network = make_network(*topology::Topology::make(racks->hosts(), racks->switches(), links));
   SearchOptions options;
   options.iterations = 10'000;
   const FoundMap found = find(network, collective::ring(8), options);
@@ -119,20 +118,20 @@ TEST(Annealing, UnusedHostsReplaceSlowOnes) {
 }
 
 TEST(Annealing, NeverCostsMoreThanAStart) {
-  const Network graph(topology::bigraph(4, 16, {}));
+  const topology::Network graph = make_network(*topology::bigraph(4, 16, {}));
   const Schedule schedule = collective::halving_doubling(64);
   SearchOptions options;
   options.iterations = 100;
   const FoundMap alone = find(graph, schedule, options);
   EXPECT_LE(alone.seconds, alone.identity_seconds);
-  options.starts = {hdrm(*graph.topology, 64).value()};
+  options.starts = {hdrm(graph.topology, 64).value()};
   const FoundMap found = find(graph, schedule, options);
-  EXPECT_LE(found.seconds, graph.seconds(schedule, options.starts[0], kBytes) * (1 + 1e-12));
+  EXPECT_LE(found.seconds, seconds_of(graph, schedule, options.starts[0], kBytes) * (1 + 1e-12));
   EXPECT_LT(found.seconds, alone.seconds);
 }
 
 TEST(Annealing, SeedDecides) {
-  const Network network(cloud({4, 4, 3}, 7));
+  const topology::Network network = make_network(*cloud({4, 4, 3}, 7));
   SearchOptions options;
   options.iterations = 2'000;
   const RankMap first = find(network, collective::ring(16), options).host_of;
@@ -142,7 +141,7 @@ TEST(Annealing, SeedDecides) {
 }
 
 TEST(Annealing, StopsWhenToldTo) {
-  const Network network(cloud({4, 4, 3}, 7));
+  const topology::Network network = make_network(*cloud({4, 4, 3}, 7));
   SearchOptions options;
   std::vector<double> done;
   options.go_on = [&](double part) {
@@ -157,42 +156,42 @@ TEST(Annealing, StopsWhenToldTo) {
 }
 
 TEST(Annealing, EqualMapsNeedNoSearch) {
-  const Network star(topology::star(300, {}));
+  const topology::Network star = make_network(*topology::star(300, {}));
   const FoundMap found = find(star, collective::ring(300));
   EXPECT_EQ(found.host_of, identity(300));
   EXPECT_EQ(found.proof, Proof::kBound);
 }
 
 TEST(Annealing, OneHostKeepsItsRank) {
-  const Network star(topology::star(1, {}));
+  const topology::Network star = make_network(*topology::star(1, {}));
   const FoundMap found = find(star, collective::ring(1));
   EXPECT_EQ(found.host_of, RankMap{0});
   EXPECT_EQ(found.seconds, 0);
 }
 
 TEST(Annealing, RefusesWhatDoesNotFit) {
-  const Network star(topology::star(4, {}));
-  const auto refused = [&](const Network& network, uint32_t ranks, const SearchOptions& options) {
-    return refusal(find_rank_map(collective::ring(ranks), *network.topology, network.paths, kBytes, options));
+  const topology::Network star = make_network(*topology::star(4, {}));
+  const auto refused = [&](const topology::Network& network, uint32_t ranks, const SearchOptions& options) {
+    return refusal(find_rank_map(collective::ring(ranks), network, kBytes, options));
   };
   EXPECT_EQ(refused(star, 5, {}), "5 ranks do not fit on 4 hosts; a host has one rank at most");
   SearchOptions options;
   options.starts = {{0, 1, 1, 2}};
   EXPECT_EQ(refused(star, 4, options), "the rank map gives host 1 both rank 1 and rank 2; a host has one rank at most");
-  const Network large(topology::star(2049, {}));
+  const topology::Network large = make_network(*topology::star(2049, {}));
   EXPECT_EQ(refused(large, 4, {}), "the topology has 2049 hosts; the search for a rank map takes 2048 at most");
 }
 
 // Returns how many times as fast the best map is as the worst of 100 random ones.
-double best_against_worst(const Network& network, const Schedule& schedule) {
+double best_against_worst(const topology::Network& network, const Schedule& schedule) {
   SearchOptions options;
   options.iterations = 5'000;
   const double best = find(network, schedule, options).seconds;
-  const uint32_t hosts = network.topology->host_count();
+  const uint32_t hosts = network.topology.host_count();
   double worst = 0;
   Random random(1);
   for (int i = 0; i < 100; ++i) {
-    worst = std::max(worst, network.seconds(schedule, random_map(random, schedule.ranks, hosts), kBytes));
+    worst = std::max(worst, seconds_of(network, schedule, random_map(random, schedule.ranks, hosts), kBytes));
   }
   return worst / best;
 }
@@ -201,7 +200,7 @@ double best_against_worst(const Network& network, const Schedule& schedule) {
 // generated, so the order of the figures is what counts.
 TEST(Annealing, RingsGainMostInClouds) {
   for (uint64_t seed = 1; seed <= 2; ++seed) {
-    const Network network(cloud({4, 8, 3}, seed));
+    const topology::Network network = make_network(*cloud({4, 8, 3}, seed));
     const double ring = best_against_worst(network, collective::ring(32));
     EXPECT_LT(ring, 3.7) << "seed " << seed;
     for (const char* algorithm : {"halving-doubling", "double-tree", "two-level"}) {

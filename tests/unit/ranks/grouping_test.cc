@@ -9,7 +9,7 @@
 #include "common/ranks/path_distances.h"
 #include "tests/unit/ranks/affinity.h"
 #include "tests/unit/ranks/cloud.h"
-#include "tests/unit/ranks/network.h"
+#include "tests/unit/ranks/figures.h"
 #include "tests/unit/ranks/noisy_racks.h"
 
 namespace gleaner::ranks {
@@ -203,19 +203,19 @@ TEST(Grouping, TwoLevelsAreFasterThanWithRandomGroups) {
   const collective::Schedule schedule = collective::two_level(64, collective::even_groups(64, 8));
   double least = 1e9, most = 0;
   for (uint64_t seed = 1; seed <= 5; ++seed) {
-    const Network network(cloud({8, 8, 3}, seed));
+    const topology::Network network = make_network(*cloud({8, 8, 3}, seed));
     Random random(seed);
-    Distances probes = path_distances(*network.topology, network.paths);
+    Distances probes = path_distances(network);
     for (uint32_t a = 0; a < 64; ++a) {
       for (uint32_t b = 0; b < a; ++b) probes.at(a, b) = probes.at(b, a) *= std::max(0.2, 1 + 0.2 * random.normal());
     }
     const Groups groups = group(embedded(probes, 2), {.groups = 8}).value();
-    const double grouped = network.seconds(schedule, map_of(groups), kBytes);
+    const double grouped = seconds_of(network, schedule, map_of(groups), kBytes);
     double at_random = 0;
     for (int i = 0; i < 10; ++i) {
       RankMap map = identity(64);
       random.shuffle(map);
-      at_random += network.seconds(schedule, map, kBytes) / 10;
+      at_random += seconds_of(network, schedule, map, kBytes) / 10;
     }
     least = std::min(least, at_random / grouped);
     most = std::max(most, at_random / grouped);

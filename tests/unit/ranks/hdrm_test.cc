@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/collective/halving_doubling.h"
-#include "tests/unit/ranks/network.h"
+#include "tests/unit/ranks/figures.h"
 
 namespace gleaner::ranks {
 namespace {
@@ -23,9 +23,9 @@ std::vector<std::vector<uint32_t>> base(const topology::Topology& graph, const R
 }
 
 TEST(Hdrm, BaseIsThatOfThePaper) {
-  const Network graph(topology::bigraph(1, 8, {}));
-  const RankMap map = hdrm(*graph.topology, 8).value();
-  EXPECT_EQ(base(*graph.topology, map), (std::vector<std::vector<uint32_t>>{{0, 3, 5, 6}, {1, 2, 4, 7}}));
+  const topology::Network graph = make_network(*topology::bigraph(1, 8, {}));
+  const RankMap map = hdrm(graph.topology, 8).value();
+  EXPECT_EQ(base(graph.topology, map), (std::vector<std::vector<uint32_t>>{{0, 3, 5, 6}, {1, 2, 4, 7}}));
 }
 
 // All M x N BiGraphs of powers of two with M <= N/2 and N <= 128, with every power of two of ranks: 196 cases.
@@ -33,11 +33,11 @@ TEST(Hdrm, HasOneFlowOnEachLinkInEveryStep) {
   uint32_t cases = 0;
   for (uint32_t switches = 2; switches <= 128; switches *= 2) {
     for (uint32_t hosts = 1; hosts <= switches / 2; hosts *= 2) {
-      const Network graph(topology::bigraph(hosts, switches, {}));
+      const topology::Network graph = make_network(*topology::bigraph(hosts, switches, {}));
       for (uint32_t ranks = 2; ranks <= hosts * switches; ranks *= 2) {
-        const auto map = hdrm(*graph.topology, ranks);
+        const auto map = hdrm(graph.topology, ranks);
         ASSERT_TRUE(map.ok()) << map.status();
-        const Conflicts conflicts = graph.conflicts(collective::halving_doubling(ranks), *map);
+        const Conflicts conflicts = conflicts_of(graph, collective::halving_doubling(ranks), *map);
         EXPECT_EQ(conflicts.most_flows, 1u) << hosts << "x" << switches << ", " << ranks << " ranks";
         ++cases;
       }
@@ -48,27 +48,27 @@ TEST(Hdrm, HasOneFlowOnEachLinkInEveryStep) {
 
 // In the step with the largest distance all pairs are on different sides, and those of a switch lead to one switch.
 TEST(Hdrm, IdentityPutsAllFlowsOfASwitchOnOneLink) {
-  const Network graph(topology::bigraph(4, 16, {}));
-  const auto flows = count_flows(collective::halving_doubling(64), *graph.topology, graph.paths, identity(64)).value();
+  const topology::Network graph = make_network(*topology::bigraph(4, 16, {}));
+  const auto flows = count_flows(collective::halving_doubling(64), graph, identity(64)).value();
   uint32_t most = 0;
   for (const ChannelFlows& channel : flows.of_step(5)) most = std::max(most, channel.flows);
   EXPECT_EQ(most, 4u);
 }
 
 TEST(Hdrm, ReadsPlacesAndNotTheOrderOfHosts) {
-  const Network built(topology::bigraph(2, 4, {}));
-  std::vector<topology::Host> hosts = built.topology->hosts();
-  std::vector<topology::Link> links = built.topology->links();
-  const uint32_t last = built.topology->host_count() - 1;
+  const topology::Network built = make_network(*topology::bigraph(2, 4, {}));
+  std::vector<topology::Host> hosts = built.topology.hosts();
+  std::vector<topology::Link> links = built.topology.links();
+  const uint32_t last = built.topology.host_count() - 1;
   std::reverse(hosts.begin(), hosts.end());
   for (topology::Link& link : links) {
     if (link.a <= last) link.a = last - link.a;
     if (link.b <= last) link.b = last - link.b;
   }
-  const Network turned(topology::Topology::make(hosts, built.topology->switches(), links));
-  const RankMap map = hdrm(*turned.topology, 8).value();
-  EXPECT_EQ(turned.conflicts(collective::halving_doubling(8), map).most_flows, 1u);
-  const RankMap before = hdrm(*built.topology, 8).value();
+  const topology::Network turned = make_network(*topology::Topology::make(hosts, built.topology.switches(), links));
+  const RankMap map = hdrm(turned.topology, 8).value();
+  EXPECT_EQ(conflicts_of(turned, collective::halving_doubling(8), map).most_flows, 1u);
+  const RankMap before = hdrm(built.topology, 8).value();
   for (uint32_t rank = 0; rank < 8; ++rank) EXPECT_EQ(map[rank], last - before[rank]);
 }
 

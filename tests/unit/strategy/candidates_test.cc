@@ -16,7 +16,7 @@ using testing::SizeIs;
 constexpr double kByte = 8 / kBits;    // seconds per byte of a link
 constexpr double kPathLatency = 5e-6;  // of two links
 
-topology::Topology star(uint32_t hosts) { return *topology::star(hosts, {kBits, 0, kPathLatency / 2}); }
+topology::Network star(uint32_t hosts) { return make_network(*topology::star(hosts, {kBits, 0, kPathLatency / 2})); }
 
 // Returns the model of the candidate with this name; fails the test if there is none.
 Model model_of(const std::vector<Candidate>& all, const std::string& name, DataType type = DataType::kFloat32) {
@@ -82,9 +82,9 @@ TEST(Candidates, SummersShareTheLoad) {
 }
 
 TEST(Candidates, SlowUplinksSpareStagesInRacks) {
-  const auto racks =
-      topology::racks(3, 4, {kBits, kBits, 0});  // an uplink for four hosts is as fast as one host's link
-  const auto all = candidates(*racks, 12, 0);
+  // An uplink for four hosts is as fast as one host's link.
+  const auto racks = make_network(*topology::racks(3, 4, {kBits, kBits, 0}));
+  const auto all = candidates(racks, 12, 0);
   ASSERT_TRUE(all.ok()) << all.status();
   const double in_racks_first = model_of(*all, "blueconnect 4,3").stream_seconds_per_byte;
   EXPECT_THAT(in_racks_first, DoubleNear(11.0 / 6 * kByte, 1e-15)) << "the hosts' own links bind";
@@ -97,8 +97,8 @@ TEST(Candidates, SlowUplinksSpareStagesInRacks) {
 // 144 has hundreds of ordered factorizations. The candidates are those whose first stage stays in a rack of 16 hosts
 // behind a slow uplink, and few in number.
 TEST(Candidates, StagesFitTheNetwork) {
-  const auto racks = topology::racks(9, 16, {kBits, kBits, kPathLatency / 2});
-  const auto all = candidates(*racks, 144, 0);
+  const auto racks = make_network(*topology::racks(9, 16, {kBits, kBits, kPathLatency / 2}));
+  const auto all = candidates(racks, 144, 0);
   ASSERT_TRUE(all.ok()) << all.status();
   size_t blueconnects = 0;
   double least = 1;

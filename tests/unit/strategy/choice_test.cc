@@ -39,10 +39,10 @@ TEST(Choice, NetworkHasWorkersAndSummersThatOwn) {
   plan.members[0].bits_per_second = 1e9;
   const auto network = network_of(plan, kRoundTrip);
   ASSERT_TRUE(network.ok()) << network.status();
-  ASSERT_EQ(network->host_count(), 4u);
-  EXPECT_EQ(network->name(3), "summer/2");
-  EXPECT_EQ(network->bits_per_second(0), 1e9);
-  EXPECT_EQ(network->latency_seconds(0), kRoundTrip / 4);
+  ASSERT_EQ(network->topology.host_count(), 4u);
+  EXPECT_EQ(network->topology.name(3), "summer/2");
+  EXPECT_EQ(network->topology.bits_per_second(0), 1e9);
+  EXPECT_EQ(network->topology.latency_seconds(0), kRoundTrip / 4);
 }
 
 TEST(Choice, EqualStrategiesShareASchedule) {

@@ -16,7 +16,7 @@ namespace {
 constexpr absl::Duration kEvery = absl::Seconds(3);  // between measurements
 
 std::vector<Candidate> candidates_of(uint32_t workers) {
-  return *candidates(*topology::star(workers, {kBits, 0, 10e-6}), workers, 0);
+  return *candidates(make_network(*topology::star(workers, {kBits, 0, 10e-6})), workers, 0);
 }
 
 // A job whose strategies take their modelled times multiplied by `truth`, and some noise.

@@ -24,7 +24,7 @@ struct StarJob {
   plan::Fleet fleet;
   double latency_seconds = kLatency;
 
-  topology::Topology network() const {
+  topology::Network network() const {
     const uint32_t members = fleet.n() + fleet.k();
     std::vector<topology::Host> hosts;
     std::vector<topology::Link> links;
@@ -32,7 +32,7 @@ struct StarJob {
       hosts.push_back({"host-" + std::to_string(i), {}});
       links.push_back({i, members, fleet.bits_per_second(i), fleet.bits_per_second(i), latency_seconds});
     }
-    return *topology::Topology::make(std::move(hosts), {{"switch"}}, std::move(links));
+    return make_network(*topology::Topology::make(std::move(hosts), {{"switch"}}, std::move(links)));
   }
 };
 
@@ -41,18 +41,18 @@ StarJob equal_job(uint32_t workers, uint32_t summers) {
 }
 
 // Returns the time of the plan that the planner makes for a tensor alone.
-double simulated(const plan::Fleet& fleet, const topology::Topology& network, uint64_t bytes,
+double simulated(const plan::Fleet& fleet, const topology::Network& network, uint64_t bytes,
                  const plan::PartitionOptions& options = {}) {
   const auto plan = plan::make_plan(fleet, {{.name = "t", .elements = bytes / 4}}, options);
   EXPECT_TRUE(plan.ok()) << plan.status();
   std::vector<uint32_t> hosts(plan->members.size());
   std::iota(hosts.begin(), hosts.end(), 0);
-  const auto run = netsim::run_plan(*plan, network, topology::Paths(network), hosts, {});
+  const auto run = netsim::run_plan(*plan, network, hosts, {});
   EXPECT_TRUE(run.ok()) << run.status();
   return run->seconds;
 }
 
-double modelled(const plan::Fleet& fleet, const topology::Topology& network, uint64_t bytes) {
+double modelled(const plan::Fleet& fleet, const topology::Network& network, uint64_t bytes) {
   const auto all = candidates(network, fleet.n(), fleet.k());
   EXPECT_TRUE(all.ok()) << all.status();
   return seconds_of_new(*all, {.bytes = bytes, .by_default = plan::default_partition_bytes(fleet, bytes)}).front();
@@ -66,7 +66,7 @@ TEST(OwnerTimes, SmallTensorsAreSpreadOverOwners) {
   } const cases[] = {{0, 64 << 10, 111.8e-6}, {0, 256 << 10, 387.0e-6}, {8, 64 << 10, 124.9e-6}};
   for (const auto& [summers, bytes, seconds] : cases) {
     const StarJob job = equal_job(8, summers);
-    const topology::Topology network = job.network();
+    const topology::Network network = job.network();
     EXPECT_NEAR(simulated(job.fleet, network, bytes), seconds, 0.1e-6) << summers << " " << bytes;
     EXPECT_NEAR(modelled(job.fleet, network, bytes), seconds, 0.01 * seconds) << summers << " " << bytes;
   }
@@ -86,7 +86,7 @@ double ratio(std::mt19937_64& random) {
     for (double& bits_per_second : *side) bits_per_second *= log_uniform(1, unequal);
   }
   const uint64_t bytes = 4 * static_cast<uint64_t>(log_uniform(1, 16 << 20));
-  const topology::Topology network = job.network();
+  const topology::Network network = job.network();
   return modelled(job.fleet, network, bytes) / simulated(job.fleet, network, bytes);
 }
 
@@ -112,9 +112,9 @@ TEST(OwnerTimes, PartitionsInForceAreNotSpread) {
 }
 
 TEST(OwnerTimes, CountsUplinks) {
-  const auto network = *topology::racks(2, 4, {kBits, kBits, kLatency});
-  const auto bound = *plan::bound_with_uplinks(network, 8, 0, 1);
-  const plan::Fleet fleet = *plan::fleet_of(network, 8, 0);
+  const auto network = make_network(*topology::racks(2, 4, {kBits, kBits, kLatency}));
+  const auto bound = *plan::bound_with_uplinks(network.topology, 8, 0, 1);
+  const plan::Fleet fleet = *plan::fleet_of(network.topology, 8, 0);
   for (const uint64_t bytes : {uint64_t{4}, uint64_t{64} << 10, uint64_t{1} << 20, uint64_t{16} << 20}) {
     const double seconds = simulated(fleet, network, bytes, {.shares = bound.shares});
     EXPECT_NEAR(modelled(fleet, network, bytes), seconds, 0.1 * seconds) << bytes;
@@ -122,7 +122,7 @@ TEST(OwnerTimes, CountsUplinks) {
 }
 
 TEST(OwnerTimes, OneWorkerSendsNothing) {
-  EXPECT_EQ(OwnerTimes::make(equal_job(1, 1).network(), 1, 1, 1)->seconds(1e6, 1e4, 1e3), 0);
+  EXPECT_EQ(OwnerTimes::make(equal_job(1, 1).network().topology, 1, 1, 1)->seconds(1e6, 1e4, 1e3), 0);
 }
 
 }  // namespace

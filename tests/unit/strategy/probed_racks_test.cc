@@ -192,7 +192,7 @@ TEST(ProbedRacks, TwoLevelWorksInTheRacks) {
 }
 
 TEST(ProbedRacks, AutoComparesGroups) {
-  const auto all = candidates(*tree_of_probes(probes_of(hidden({4, 4}), {}), 8), 8, 0);
+  const auto all = candidates(make_network(*tree_of_probes(probes_of(hidden({4, 4}), {}), 8)), 8, 0);
   ASSERT_TRUE(all.ok()) << all.status();
   for (const char* const algorithm : {"two-level", "racks"}) {
     const auto found =

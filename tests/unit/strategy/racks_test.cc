@@ -40,9 +40,8 @@ TEST(Racks, PlacesCountMoreThanSwitches) {
 
 TEST(Racks, EqualRacksHaveTheClosedForm) {
   const double link = 10e9, uplink = 20e9;
-  const auto topology = *topology::racks(3, 4, {link, uplink, 1e-6});
-  const topology::Paths paths(topology);
-  const auto times = compare_racks(topology, paths, racks_of(topology, 12));
+  const auto network = make_network(*topology::racks(3, 4, {link, uplink, 1e-6}));
+  const auto times = compare_racks(network, racks_of(network.topology, 12));
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_NEAR(times->flat_seconds_per_byte, 8 * 2 * 4 * 2.0 / 3 / uplink, 1e-15);
   EXPECT_NEAR(times->within_seconds_per_byte, 8 * 3 / link, 1e-18);
@@ -55,15 +54,15 @@ TEST(Racks, EqualRacksHaveTheClosedForm) {
 TEST(Racks, MasterHasTheFastestLink) {
   std::vector<topology::Host> hosts;
   for (int i = 0; i < 5; ++i) hosts.push_back({absl::StrCat("h", i), {}});
-  const auto topology = *topology::Topology::make(std::move(hosts), {{"a"}, {"b"}, {"core"}},
-                                                  {{0, 5, 1e9, 1e9, 0},
-                                                   {1, 5, 9e9, 9e9, 0},
-                                                   {2, 5, 2e9, 2e9, 0},
-                                                   {3, 6, 4e9, 4e9, 0},
-                                                   {4, 6, 4e9, 3e9, 0},
-                                                   {5, 7, 5e9, 4.5e9, 0},
-                                                   {6, 7, 7e9, 6e9, 0}});
-  const auto racks = describe_racks(topology, topology::Paths(topology), racks_of(topology, 5));
+  const auto network = make_network(*topology::Topology::make(std::move(hosts), {{"a"}, {"b"}, {"core"}},
+                                                              {{0, 5, 1e9, 1e9, 0},
+                                                               {1, 5, 9e9, 9e9, 0},
+                                                               {2, 5, 2e9, 2e9, 0},
+                                                               {3, 6, 4e9, 4e9, 0},
+                                                               {4, 6, 4e9, 3e9, 0},
+                                                               {5, 7, 5e9, 4.5e9, 0},
+                                                               {6, 7, 7e9, 6e9, 0}}));
+  const auto racks = describe_racks(network, racks_of(network.topology, 5));
   ASSERT_EQ(racks.size(), 2u);
   EXPECT_EQ(racks[0].workers, 3u);
   EXPECT_EQ(racks[0].master, 9e9);
@@ -74,10 +73,10 @@ TEST(Racks, MasterHasTheFastestLink) {
 }
 
 TEST(Racks, OneWorkerIsItsRacksMaster) {
-  const auto topology =
+  const auto network = make_network(
       *topology::Topology::make({{"h0", {}}, {"h1", {}}, {"h2", {}}}, {{"a"}, {"b"}},
-                                {{0, 3, 1e9, 1e9, 0}, {1, 3, 1e9, 1e9, 0}, {2, 4, 1e9, 1e9, 0}, {3, 4, 1e9, 1e9, 0}});
-  const auto racks = describe_racks(topology, topology::Paths(topology), racks_of(topology, 3));
+                                {{0, 3, 1e9, 1e9, 0}, {1, 3, 1e9, 1e9, 0}, {2, 4, 1e9, 1e9, 0}, {3, 4, 1e9, 1e9, 0}}));
+  const auto racks = describe_racks(network, racks_of(network.topology, 3));
   ASSERT_EQ(racks.size(), 2u);
   EXPECT_EQ(racks[0].slowest_other, 1e9);
   EXPECT_TRUE(std::isinf(racks[1].slowest_other)) << "there is no other worker";
@@ -91,8 +90,9 @@ TEST(Racks, SlowWorkersBind) {
     hosts.push_back({absl::StrCat("h", host), {}});
     links.push_back({host, host < 2 ? 4u : 5u, bandwidth, bandwidth, 0});
   }
-  const auto topology = *topology::Topology::make(std::move(hosts), {{"a"}, {"b"}, {"core"}}, std::move(links));
-  const auto times = compare_racks(topology, topology::Paths(topology), racks_of(topology, 4));
+  const auto network =
+      make_network(*topology::Topology::make(std::move(hosts), {{"a"}, {"b"}, {"core"}}, std::move(links)));
+  const auto times = compare_racks(network, racks_of(network.topology, 4));
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_NEAR(times->within_seconds_per_byte, 8 / 1e9, 1e-18);
   EXPECT_NEAR(times->two_level_seconds_per_byte, 8 / 1e9, 1e-18);
@@ -107,10 +107,10 @@ TEST(Racks, VerdictIsThatOfTheCostModel) {
   for (int i = 0; i < 60; ++i) {
     const auto count = static_cast<uint32_t>(2 + dice() % 4), hosts = static_cast<uint32_t>(2 + dice() % 5);
     const double link = 10e9, uplink = 1e9 * static_cast<double>(1 + dice() % 40);
-    const auto topology = *topology::racks(count, hosts, {link, uplink, 5e-6});
-    const auto times = compare_racks(topology, topology::Paths(topology), racks_of(topology, count * hosts));
+    const auto network = make_network(*topology::racks(count, hosts, {link, uplink, 5e-6}));
+    const auto times = compare_racks(network, racks_of(network.topology, count * hosts));
     ASSERT_TRUE(times.ok());
-    const auto all = *candidates(topology, count * hosts, 0);
+    const auto all = *candidates(network, count * hosts, 0);
     const auto racks = std::ranges::find_if(all, [](const Candidate& c) { return name_of(c).starts_with("racks"); });
     ASSERT_NE(racks, all.end());
     EXPECT_NEAR(times->two_level_seconds_per_byte, racks->model.stream_seconds_per_byte,
@@ -137,9 +137,10 @@ TEST(Racks, UnequalOnesAreCandidates) {
     hosts.push_back({absl::StrCat("h", host), {}});
     links.push_back({host, host < 3 ? 5u : 6u, 10e9, 10e9, 1e-6});
   }
-  const auto topology = *topology::Topology::make(std::move(hosts), {{"a"}, {"b"}, {"core"}}, std::move(links));
-  const auto times = *compare_racks(topology, topology::Paths(topology), racks_of(topology, 5));
-  const auto all = *candidates(topology, 5, 0);
+  const auto network =
+      make_network(*topology::Topology::make(std::move(hosts), {{"a"}, {"b"}, {"core"}}, std::move(links)));
+  const auto times = *compare_racks(network, racks_of(network.topology, 5));
+  const auto all = *candidates(network, 5, 0);
   const auto racks = std::ranges::find_if(all, [](const Candidate& c) { return name_of(c).starts_with("racks"); });
   ASSERT_NE(racks, all.end());
   EXPECT_EQ(name_of(*racks), "racks 3+2");

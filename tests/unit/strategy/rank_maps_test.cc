@@ -83,7 +83,8 @@ TEST(RankMaps, CandidatesHaveTheirMaps) {
   ASSERT_TRUE(schedules.ok()) << schedules.status();
   const auto mapped = map_ranks(network, 8, *schedules);
   ASSERT_TRUE(mapped.ok()) << mapped.status();
-  const auto without = candidates(network.topology, 8, 0), with = candidates(network.topology, 8, 0, *mapped);
+  const auto without = candidates(make_network(network.topology), 8, 0),
+             with = candidates(make_network(network.topology), 8, 0, *mapped);
   ASSERT_TRUE(without.ok() && with.ok());
   ASSERT_EQ(without->size(), with->size());
   for (size_t i = 0; i < with->size(); ++i) {
@@ -129,10 +130,10 @@ TEST(RankMaps, FasterHostsMasterMoreChunks) {
   ASSERT_THAT(two_level.masters.local, SizeIs(8));
   EXPECT_LT(2 * two_level.masters.local[3], two_level.masters.local[2]);
   EXPECT_THAT(describe(two_level, times), HasSubstr("masters by links"));
-  const auto all = candidates(network.topology, 8, 0, *weighted);
+  const auto all = candidates(make_network(network.topology), 8, 0, *weighted);
   const auto is_weighted = [](const Candidate& c) { return c.schedule.has_value() && !c.schedule->masters.empty(); };
   ASSERT_EQ(std::ranges::count_if(*all, is_weighted), 1);
-  const auto evenly = candidates(network.topology, 8, 0);
+  const auto evenly = candidates(make_network(network.topology), 8, 0);
   const auto faster = std::ranges::find_if(*all, is_weighted);
   EXPECT_LT(faster->model.stream_seconds_per_byte,
             0.7 * (*evenly)[static_cast<size_t>(faster - all->begin())].model.stream_seconds_per_byte);
@@ -147,12 +148,12 @@ TEST(RankMaps, NetworkFollowsMembers) {
   const JobNetwork network = network_with(RankMapSource::kSearch);
   const auto part = network_of(plan, 100e-6, &network);  // the topology's longest round trip is 40 us
   ASSERT_TRUE(part.ok()) << part.status();
-  ASSERT_EQ(part->host_count(), 5u);
-  EXPECT_EQ(part->name(4), "h5");
-  EXPECT_EQ(part->bits_per_second(2), 1e9);
-  EXPECT_EQ(part->bits_per_second(4), 10e9);
-  EXPECT_NEAR(part->latency_seconds(0), 5e-6 + 15e-6, 1e-12);
-  EXPECT_NEAR(part->latency_seconds(10), 5e-6, 1e-12);
+  ASSERT_EQ(part->topology.host_count(), 5u);
+  EXPECT_EQ(part->topology.name(4), "h5");
+  EXPECT_EQ(part->topology.bits_per_second(2), 1e9);
+  EXPECT_EQ(part->topology.bits_per_second(4), 10e9);
+  EXPECT_NEAR(part->topology.latency_seconds(0), 5e-6 + 15e-6, 1e-12);
+  EXPECT_NEAR(part->topology.latency_seconds(10), 5e-6, 1e-12);
 }
 
 }  // namespace

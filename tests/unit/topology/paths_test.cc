@@ -6,9 +6,12 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/topology/builders.h"
+#include "common/topology/network.h"
 
 namespace gleaner::topology {
 namespace {
@@ -138,6 +141,21 @@ TEST(Paths, EqualFlowsTakeEqualPaths) {
     EXPECT_EQ(path_of(paths, 3, 50, flow), path_of(paths, 3, 50, flow));
     EXPECT_EQ(path_of(paths, 3, 50, flow), path_of(again, 3, 50, flow));
   }
+}
+
+// A host that is at two switches is no way from one to the other.
+TEST(Network, MovesWithItsPaths) {
+  std::vector<Link> links;
+  for (const auto& [a, b] : {std::pair{0u, 3u}, {1u, 4u}, {2u, 3u}, {2u, 4u}, {3u, 5u}, {4u, 5u}}) {
+    links.push_back({a, b, 1e9, 1e9, 0});
+  }
+  Network made =
+      make_network(*Topology::make({{"a", {}}, {"b", {}}, {"both", {}}}, {{"left"}, {"right"}, {"core"}}, links));
+  const Network moved = std::move(made);
+  made = make_network(*star(2, {}));
+  EXPECT_EQ(moved.paths.hops(0, 1), 4u);
+  EXPECT_EQ(moved.paths.count(0, 1), 1u);
+  EXPECT_EQ(made.paths.hops(0, 1), 2u);
 }
 
 TEST(Paths, OneHost) {

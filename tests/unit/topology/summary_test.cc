@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-Summary summary_of(const Topology& topology) { return summarize(topology, Paths(topology)); }
+Summary summary_of(const Topology& topology) { return summarize(make_network(topology)); }
 
 TEST(Summary, FarthestHosts) {
   const Topology tree = value(fat_tree(4, {.latency_seconds = 2e-6}));
