@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/job_network.h"
+#include "cli/networks/stages_flag.h"
 #include "cli/self/own_command.h"
-#include "cli/stages_flag.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/flags/groups.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/flag_error.h"
-#include "cli/rank_map_file.h"
+#include "cli/networks/rank_map_file.h"
 #include "cli/self/own_command.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"

@@ -1,8 +1,10 @@
 // The program `gleaner`, which is also the plugin `kubectl gleaner`. commands.h lists its subcommands.
 #include "absl/strings/str_cat.h"
+#include "cli/bench/commands.h"
 #include "cli/cluster_commands.h"
 #include "cli/cluster_program.h"
 #include "cli/commands.h"
+#include "cli/networks/commands.h"
 #include "cli/plan_command.h"
 #include "cli/program.h"
 #include "cli/self/own_command.h"

@@ -88,7 +88,7 @@ inline void print(const Arguments& arguments, int rank, bool right, const std::v
 
 // Times `reduce` in each step, and prints the results. The barriers keep a rank from preparing the data of the next
 // step while other ranks still sum, since ranks on one machine would slow each other down. `gleaner bench push-pull`
-// has the same barriers (cli/bench_push_pull_command.cc).
+// has the same barriers (cli/bench/push_pull_command.cc).
 inline void run(const Arguments& arguments, std::vector<std::vector<float>>& tensors, int rank,
                 const std::function<void()>& barrier, const std::function<void()>& reduce) {
   std::vector<double> begins, ends;

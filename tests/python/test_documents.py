@@ -143,7 +143,7 @@ def flags_of(*folders: str) -> set[str]:
 
 # The folders of the programs whose flags a document describes.
 PROGRAMS = {
-    "docs/cli.md": ("cli", "cli/cluster", "common/flags", "summation-service/service"),
+    "docs/cli.md": ("cli", "cli/bench", "cli/cluster", "cli/networks", "common/flags", "summation-service/service"),
     "docs/agent.md": ("agent", "common/flags"),
     "docs/scheduler.md": ("scheduler-ext/http", "common/flags"),
     "docs/autoscaler.md": ("operator/service", "cli", "summation-service/service"),
@@ -245,8 +245,8 @@ def fields_of(table: str) -> set[str]:
     "document, title, source, variable",
     [
         ("docs/cli.md", "The summary", "coordinator/summary.cc", "json"),
-        ("docs/bench-data.md", "`gleaner bench push-pull`", "cli/bench_push_pull_command.cc", "line"),
-        ("docs/bench-data.md", "`gleaner bench sum`", "cli/bench_sum_command.cc", "line"),
+        ("docs/bench-data.md", "`gleaner bench push-pull`", "cli/bench/push_pull_command.cc", "line"),
+        ("docs/bench-data.md", "`gleaner bench sum`", "cli/bench/sum_command.cc", "line"),
     ],
 )
 def test_tables_of_json_fields_are_complete(document: str, title: str, source: str, variable: str) -> None:

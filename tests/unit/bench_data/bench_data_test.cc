@@ -1,6 +1,6 @@
 // Compares the data of `gleaner bench` and its sums with constants that numpy and PyTorch computed
 // (docs/bench-data.md).
-#include "cli/bench_data.h"
+#include "cli/bench/data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cli/bench_oracle.h"
+#include "cli/bench/oracle.h"
 
 namespace gleaner::cli {
 namespace {

@@ -1,5 +1,5 @@
 // Tests which strategies ranks may expect, and the error if one is not met.
-#include "cli/bench_expectations.h"
+#include "cli/bench/expectations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

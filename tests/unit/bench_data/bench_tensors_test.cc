@@ -1,4 +1,4 @@
-#include "cli/bench_tensors.h"
+#include "cli/bench/tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cli/bench_data.h"
+#include "cli/bench/data.h"
 
 namespace gleaner::cli {
 namespace {

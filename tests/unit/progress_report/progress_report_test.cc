@@ -1,4 +1,4 @@
-#include "cli/progress_report.h"
+#include "cli/networks/progress_report.h"
 
 #include <gtest/gtest.h>
 

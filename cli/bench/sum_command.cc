@@ -1,0 +1,142 @@
+// gleaner bench sum: measures how fast this machine sums, compared with memcpy.
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/bench/commands.h"
+#include "cli/bench/data.h"
+#include "cli/bench/tensors.h"
+#include "cli/fleet_flags.h"
+#include "common/base/median.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+#include "common/flags/groups.h"
+#include "common/kernels/kernels.h"
+
+namespace gleaner::cli {
+namespace {
+
+struct BenchSumFlags {
+  std::string dtype = "fp32";
+  std::string bytes = "64MiB";
+  uint32_t sources = 2;
+  std::string kernel;
+  double seconds = 2;
+  bool json = false;
+};
+
+struct Rates {
+  double sum = 0;     // bytes read and written per second
+  double memcpy = 0;  // bytes read and written per second
+};
+
+// Owns the sources and the result of a sum.
+class Operands {
+ public:
+  static absl::StatusOr<Operands> make(DataType type, size_t bytes, uint32_t sources) {
+    Operands made;
+    for (uint32_t i = 0; i < sources; ++i) {
+      GLN_ASSIGN_OR_RETURN(AlignedBytes source, AlignedBytes::make(bytes));
+      BenchData(1, 0, i).fill(type, 0, {source.data(), bytes});
+      made.pointers_.push_back(source.data());
+      made.sources_.push_back(std::move(source));
+    }
+    GLN_ASSIGN_OR_RETURN(made.result_, AlignedBytes::make(bytes));
+    return made;
+  }
+
+  std::span<const std::byte* const> sources() const { return pointers_; }
+  std::byte* result() { return result_.data(); }
+
+ private:
+  std::vector<AlignedBytes> sources_;
+  std::vector<const std::byte*> pointers_;
+  AlignedBytes result_;
+};
+
+// Returns the processor time of this thread, which does not include time that other processes take on a busy machine.
+double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Alternates between sums and copies, so that both run under the same load and with the same caches.
+Rates measure(const kernels::Kernels& kernels, DataType type, size_t bytes, Operands& operands, double seconds) {
+  constexpr size_t kLeastBytes = size_t{1} << 20;  // to sum or copy between two readings of the clock
+  const size_t repeats = std::max<size_t>(1, kLeastBytes / bytes);
+  const size_t sources = operands.sources().size();
+  const size_t elements = bytes / size_of(type);
+  const auto seconds_of = [&](const auto& work) {
+    const double begin = thread_seconds();
+    for (size_t i = 0; i < repeats; ++i) work(i);
+    return (thread_seconds() - begin) / static_cast<double>(repeats);
+  };
+  std::vector<double> sums;
+  std::vector<double> copies;
+  const double end = thread_seconds() + seconds;
+  while (thread_seconds() < end || sums.size() < 3) {
+    sums.push_back(seconds_of([&](size_t) { kernels.sum(type, operands.sources(), operands.result(), elements, 1); }));
+    copies.push_back(seconds_of([&](size_t i) {
+      std::memcpy(operands.result(), operands.sources()[(sums.size() + i) % sources], bytes);
+      asm volatile("" : : "r"(operands.result()) : "memory");  // keeps the compiler from removing the copy
+    }));
+  }
+  return {.sum = static_cast<double>((sources + 1) * bytes) / upper_median(sums),
+          .memcpy = static_cast<double>(2 * bytes) / upper_median(copies)};
+}
+
+absl::Status run_bench_sum(const BenchSumFlags& flags) {
+  const std::optional<DataType> type = parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
+  GLN_ASSIGN_OR_RETURN(const uint64_t bytes, parse_bytes(flags.bytes));
+  if (bytes == 0 || bytes % size_of(*type) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--bytes ", flags.bytes, " is not a whole number, above 0, of ", flags.dtype, " elements"));
+  }
+  GLN_ASSIGN_OR_RETURN(const kernels::Kernels kernels, kernels::Kernels::choose(flags.kernel));
+  const uint64_t tensors = uint64_t{flags.sources} + 1;
+  // Compared by division, since the product of a large --bytes would wrap around.
+  GLN_RETURN_IF_ERROR(check_memory(bytes > UINT64_MAX / tensors ? UINT64_MAX : bytes * tensors));
+  GLN_ASSIGN_OR_RETURN(Operands operands, Operands::make(*type, bytes, flags.sources));
+  const Rates rates = measure(kernels, *type, bytes, operands, flags.seconds);
+  if (flags.json) {
+    nlohmann::ordered_json line;
+    line["dtype"] = flags.dtype;
+    line["bytes"] = bytes;
+    line["sources"] = flags.sources;
+    line["kernel"] = std::string(kernels.name());
+    line["sum_bytes_per_second"] = rates.sum;
+    line["memcpy_bytes_per_second"] = rates.memcpy;
+    line["ratio"] = rates.sum / rates.memcpy;
+    std::cout << line << "\n";
+  } else {
+    std::cout << absl::StrFormat("%s sums of %d sources of %s %s: %s/s read and written, %.2f of memcpy's %s/s\n",
+                                 std::string(kernels.name()), flags.sources, format_bytes(static_cast<double>(bytes)),
+                                 flags.dtype, format_bytes(rates.sum), rates.sum / rates.memcpy,
+                                 format_bytes(rates.memcpy));
+  }
+  if (!std::cout.flush()) return absl::UnavailableError("cannot write the result to standard output");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void add_bench_sum(flags::Command& bench, Context& context) {
+  auto flags = std::make_shared<BenchSumFlags>();
+  flags::Command command = bench.add_command("sum", "Measure how fast this machine sums, compared with memcpy");
+  add_data_type_flag(command, flags->dtype, "Data type").show_default();
+  command.add_text("--bytes", flags->bytes, "Size of each source: 64MiB or 67108864").show_default();
+  command.add_number("--sources", flags->sources, "Tensors in each sum").between(1, 1024).show_default();
+  flags::add_kernel(command, flags->kernel);
+  command.add_number("--seconds", flags->seconds, "Seconds to measure").between(0.0, 3600.0).show_default();
+  command.add_switch("--json", flags->json, "Print one JSON line");
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_bench_sum(*flags); }; });
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,27 @@
+#include "cli/networks/best_rank_map.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/ranks/annealing.h"
+#include "common/ranks/hdrm.h"
+
+namespace gleaner::cli {
+
+absl::StatusOr<ranks::RankMap> best_rank_map(const collective::Schedule& schedule, const topology::Network& network,
+                                             uint64_t bytes, uint64_t seed,
+                                             const std::function<void(double)>& searching) {
+  ranks::SearchOptions options;
+  options.seed = seed;
+  options.go_on = [&](double done) {
+    searching(done);
+    return true;
+  };
+  if (auto map = ranks::hdrm_start(schedule, network.topology)) options.starts.push_back(*std::move(map));
+  absl::StatusOr<ranks::FoundMap> found = ranks::find_rank_map(schedule, network, bytes, options);
+  if (found.ok()) return std::move(found->host_of);
+  return absl::Status(found.status().code(), absl::StrCat("--rank-map best: ", found.status().message()));
+}
+
+}  // namespace gleaner::cli

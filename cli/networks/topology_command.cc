@@ -1,0 +1,62 @@
+// gleaner topology: shows a topology, or writes it as a file that other commands read.
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cli/networks/commands.h"
+#include "cli/print.h"
+#include "cli/topology_flags.h"
+#include "common/base/status_macros.h"
+#include "common/strategy/probed_racks.h"
+#include "common/topology/drawing.h"
+#include "common/topology/json.h"
+#include "common/topology/probes.h"
+#include "common/topology/summary.h"
+
+namespace gleaner::cli {
+namespace {
+
+struct TopologyCommandFlags {
+  TopologyFlags topology = {.name = "TOPOLOGY"};
+  std::string output = "table";
+  bool groups = false;
+};
+
+absl::Status run_topology(const TopologyCommandFlags& flags) {
+  GLN_ASSIGN_OR_RETURN(topology::Topology made, topology_of(flags.topology));
+  if (flags.groups) {
+    if (!topology::is_of_probes(made)) {
+      return absl::InvalidArgumentError("--groups: TOPOLOGY has no probes of several hosts; its links are known");
+    }
+    GLN_ASSIGN_OR_RETURN(made, strategy::tree_of_probes(made, made.host_count()));
+  }
+  if (flags.output == "json") return print(topology::to_json(made));
+  if (flags.output == "dot") return print(topology::to_dot(made));
+  if (flags.output == "svg") {
+    const auto drawing = topology::to_svg(made);
+    if (drawing.ok()) return print(*drawing);
+    return absl::InvalidArgumentError(absl::StrCat("--output svg: ", drawing.status().message()));
+  }
+  const topology::Network network = topology::make_network(std::move(made));
+  return print(topology::to_table(network.topology, topology::summarize(network)));
+}
+
+}  // namespace
+
+void add_topology(flags::Command& app, Context& context) {
+  auto flags = std::make_shared<TopologyCommandFlags>();
+  flags::Command command = app.add_command("topology", "Show a network of hosts and switches, or write it to a file");
+  command.add_text("TOPOLOGY", flags->topology.text, help_of_topology());
+  add_link_flags(command, flags->topology);
+  command.add_switch("--groups", flags->groups,
+                     "Show the groups of near hosts that probes suggest, as racks, in place of a link for each pair");
+  command
+      .add_text("-o,--output", flags->output,
+                "table: distances, oversubscription, kinds of links; json: the file that --topology of other "
+                "commands reads; dot: for Graphviz; svg: a drawing of up to 128 hosts")
+      .one_of({"table", "json", "dot", "svg"})
+      .show_default();
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_topology(*flags); }; });
+}
+
+}  // namespace gleaner::cli
