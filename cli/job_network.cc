@@ -9,12 +9,9 @@
 #include "cli/self/own_command.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
-#include "common/collective/algorithms.h"
 #include "common/plan/uplinks.h"
-#include "common/strategy/probed_racks.h"
+#include "common/strategy/networked_strategy.h"
 #include "common/strategy/racks.h"
-#include "common/strategy/rank_maps.h"
-#include "common/topology/probes.h"
 #include "common/topology/spec.h"
 
 namespace gleaner::cli {
@@ -56,17 +53,6 @@ absl::Status read_map(const std::string& text, strategy::JobNetwork& network) {
   return absl::OkStatus();
 }
 
-// Strategies with groups, and models of summers, see the tree that probes suggest. Other schedules see each pair.
-absl::Status find_groups(uint32_t workers, const strategy::Strategy& strategy, strategy::JobNetwork& network) {
-  const collective::Spec* const schedule = schedule_of(strategy);
-  const bool has_groups = schedule != nullptr && collective::takes_groups(schedule->algorithm);
-  network.of_probes = topology::is_of_probes(network.topology) && (has_groups || is_auto(strategy));
-  if (!network.of_probes) return absl::OkStatus();
-  const uint32_t groups = has_groups && !schedule->factors.empty() ? schedule->factors.front() : 0;
-  GLN_ASSIGN_OR_RETURN(network.topology, strategy::tree_of_probes(network.topology, workers, groups));
-  return absl::OkStatus();
-}
-
 // Returns the names of the hosts in each rack.
 std::string groups_of(const strategy::JobNetwork& network, uint32_t workers) {
   return absl::StrJoin(strategy::racks_of(network.topology, workers), "; ", [&](std::string* out, const auto& rack) {
@@ -76,16 +62,6 @@ std::string groups_of(const strategy::JobNetwork& network, uint32_t workers) {
   });
 }
 
-// Schedules with groups take the racks of the network if no factors are given.
-void set_groups(const strategy::JobNetwork& network, uint32_t workers, strategy::Strategy& strategy) {
-  auto* const schedule = std::get_if<collective::Spec>(&strategy);
-  if (schedule == nullptr || !schedule->factors.empty() || !collective::takes_groups(schedule->algorithm)) return;
-  const collective::Stage racks = strategy::racks_of(network.topology, workers);
-  schedule->factors = strategy::equal_stages(racks);
-  if (!schedule->factors.empty()) return;
-  for (const auto& rack : racks) schedule->group_sizes.push_back(static_cast<uint32_t>(rack.size()));
-}
-
 // The links of the hosts have the bandwidths of members of which no flag states one.
 absl::Status set_bandwidths(const topology::Topology& topology, coordinator::Options& options) {
   if (options.bits_per_second > 0) return absl::OkStatus();
@@ -93,6 +69,18 @@ absl::Status set_bandwidths(const topology::Topology& topology, coordinator::Opt
   if (options.worker_bits_per_second.empty()) options.worker_bits_per_second = fleet.worker_bits_per_second;
   if (options.summer_bits_per_second.empty()) options.summer_bits_per_second = fleet.summer_bits_per_second;
   return absl::OkStatus();
+}
+
+void take(strategy::NetworkedStrategy settled, coordinator::Options::Reduction& reduction) {
+  reduction.strategy = std::move(settled.strategy);
+  reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(settled.network));
+}
+
+// Returns the flag that is wrong if find_rank_maps() has failed: the topology has no candidates, or the search no map.
+absl::string_view flag_of_failure(const coordinator::Options& options) {
+  const bool has_candidates =
+      !is_auto(options.reduction.strategy) || strategy::schedules_for(*options.reduction.network, options.workers).ok();
+  return has_candidates ? "--rank-map" : "--topology";
 }
 
 std::string describe(std::span<const strategy::MappedSpec> mapped) {
@@ -121,36 +109,24 @@ absl::Status set_network(const JobFlags& flags, coordinator::Options& options) {
   if (const auto fits = strategy::validate(network, options.workers, options.summers); !fits.ok()) {
     return flag_error(network.source == strategy::RankMapSource::kGiven ? "--rank-map" : "--topology", fits.message());
   }
-  GLN_RETURN_IF_ERROR(find_groups(options.workers, options.reduction.strategy, network));
-  set_groups(network, options.workers, options.reduction.strategy);
-  GLN_RETURN_IF_ERROR(set_bandwidths(network.topology, options));
-  options.reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(network));
+  GLN_ASSIGN_OR_RETURN(auto fitted, strategy::fit_to_network(options.reduction.strategy, std::move(network),
+                                                             options.workers, options.summers));
+  GLN_RETURN_IF_ERROR(set_bandwidths(fitted.network.topology, options));
+  take(std::move(fitted), options.reduction);
   return absl::OkStatus();
 }
 
 absl::Status find_rank_maps(const Env& env, coordinator::Options& options) {
   if (options.reduction.network == nullptr) return absl::OkStatus();
-  strategy::JobNetwork network = *options.reduction.network;
+  const strategy::JobNetwork& network = *options.reduction.network;
   if (network.of_probes) {
     const std::string groups = groups_of(network, options.workers);
     env.log->info("groups of near hosts, by probes", "hosts", groups.empty() ? "none: all are about as near" : groups);
   }
-  std::vector<collective::Spec> schedules;
-  if (const collective::Spec* const schedule = schedule_of(options.reduction.strategy)) {
-    schedules = {*schedule};
-  } else {
-    auto possible = strategy::schedules_for(network, options.workers);
-    if (!possible.ok()) return flag_error("--topology", possible.status().message());
-    schedules = *std::move(possible);
-  }
-  auto mapped = strategy::map_ranks(network, options.workers, schedules);
-  if (!mapped.ok()) return flag_error("--rank-map", mapped.status().message());
-  network.mapped = *std::move(mapped);
-  if (!network.mapped.empty()) env.log->info("rank maps", "seconds", describe(network.mapped));
-  if (!is_auto(options.reduction.strategy) && !network.mapped.empty()) {
-    options.reduction.strategy = network.mapped.front().spec;
-  }
-  options.reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(network));
+  auto found = strategy::find_rank_maps(options.reduction.strategy, network, options.workers);
+  if (!found.ok()) return flag_error(flag_of_failure(options), found.status().message());
+  if (!found->network.mapped.empty()) env.log->info("rank maps", "seconds", describe(found->network.mapped));
+  take(*std::move(found), options.reduction);
   return absl::OkStatus();
 }
 
