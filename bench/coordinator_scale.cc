@@ -21,7 +21,7 @@
 #include "absl/time/clock.h"
 #include "bench/coordinator_members.h"
 #include "bench/cpu_seconds.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 
 namespace gleaner::bench {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/launcher/launcher.h"
-#include "coordinator/options.h"
-#include "coordinator/server.h"
+#include "coordinator/roster/options.h"
+#include "coordinator/service/server.h"
 
 namespace gleaner::cli {
 

@@ -14,7 +14,7 @@
 #include "common/base/exit_timer.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
-#include "coordinator/server.h"
+#include "coordinator/service/server.h"
 
 namespace gleaner::cli {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "common/base/file.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::cli {
@@ -27,7 +28,8 @@ absl::StatusOr<std::unique_ptr<JobCoordinator>> JobCoordinator::start(const Env&
 absl::Status JobCoordinator::report() const {
   const coordinator::Summary summary = server_->summary();
   if (summary.whole.steps > 0) std::cerr << to_table(summary) << std::flush;
-  return summary_file_.empty() ? absl::OkStatus() : write_summary(summary, summary_file_);
+  if (summary_file_.empty()) return absl::OkStatus();
+  return replace_file(summary_file_, to_json(summary), "the summary");
 }
 
 }  // namespace gleaner::cli

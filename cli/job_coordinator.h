@@ -11,8 +11,8 @@
 #include "cli/job_flags.h"
 #include "common/base/env.h"
 #include "common/metrics/server.h"
-#include "coordinator/metrics.h"
-#include "coordinator/server.h"
+#include "coordinator/service/metrics.h"
+#include "coordinator/service/server.h"
 
 namespace gleaner::cli {
 

@@ -9,7 +9,7 @@
 #include "cli/topology_flags.h"
 #include "common/base/log.h"
 #include "common/flags/command.h"
-#include "coordinator/options.h"
+#include "coordinator/roster/options.h"
 
 namespace gleaner::cli {
 

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "cli/job_flags.h"
 #include "common/base/env.h"
-#include "coordinator/options.h"
+#include "coordinator/roster/options.h"
 
 namespace gleaner::cli {
 

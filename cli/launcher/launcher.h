@@ -40,7 +40,7 @@ class Job {
   // Returns the index of the process that made the job fail, if it is known.
   virtual std::optional<size_t> culprit() const = 0;
   // Returns whether the job fails, and the coordinator still waits to learn which process is the cause. That ends
-  // after a time that the coordinator limits (coordinator/outcome.h).
+  // after a time that the coordinator limits (coordinator/failures/outcome.h).
   virtual bool is_undecided() const = 0;
   // Called when the process of a summer has ended. `how`: "exited with status 3". If the process ended with an error,
   // returns whether the job continues without it.

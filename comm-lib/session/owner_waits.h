@@ -4,9 +4,9 @@
 // partitions pushed to it, although the other owners have answered. That is: no worker's summer owes a result, if
 // workers own partitions, or at most half of all owners owe results. A worker waits for late results without a reason
 // in the plan, which has all owners finish together, or because another worker pushes late. So a summer is slow only if
-// it is late for every worker (coordinator/slow_summers.h). If few partitions are in flight at a time, owners are late
-// in turn; so the workers' summers together are measured, too: they are late while they owe results and no CPU summer
-// does.
+// it is late for every worker (coordinator/measure/slow_summers.h). If few partitions are in flight at a time, owners
+// are late in turn; so the workers' summers together are measured, too: they are late while they owe results and no CPU
+// summer does.
 //
 // Pure; belongs to one thread. Allocates only in resize(), waiting_for() and late().
 #pragma once

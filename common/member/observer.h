@@ -30,8 +30,8 @@ class Observer {
   // Joins with the coordinator, job, token and files of `options`, and waits for Welcome up to options.timeout.
   static absl::StatusOr<std::unique_ptr<Observer>> join(const Env& env, JoinOptions options);
 
-  // Joins as join() does, returns the summary of the job as JSON (coordinator/summary.h), and leaves. A job has any
-  // number of such observers.
+  // Joins as join() does, returns the summary of the job as JSON (coordinator/status/summary.h), and leaves. A job has
+  // any number of such observers.
   static absl::StatusOr<std::string> read_summary(const Env& env, JoinOptions options);
 
   // Has all members record, from about now on. Waits until the job has begun. Cancelled: interrupt() was called.

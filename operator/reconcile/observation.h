@@ -16,7 +16,7 @@
 #include "common/api/reduction_plan.h"
 #include "common/api/training_job.h"
 #include "common/placement/placement.h"
-#include "coordinator/service.h"
+#include "coordinator/status/job_state.h"
 #include "operator/autoscale/autoscale.h"
 #include "operator/reconcile/pod_view.h"
 

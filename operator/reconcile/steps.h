@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "common/api/reduction_plan.h"
 #include "common/api/training_job.h"
-#include "coordinator/options.h"
-#include "coordinator/service.h"
+#include "coordinator/roster/options.h"
+#include "coordinator/status/job_state.h"
 #include "operator/reconcile/pod_view.h"
 
 namespace gleaner::reconcile {

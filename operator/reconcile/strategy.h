@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "common/api/training_job.h"
 #include "common/strategy/strategy.h"
-#include "coordinator/options.h"
-#include "coordinator/service.h"
+#include "coordinator/roster/options.h"
+#include "coordinator/status/job_state.h"
 #include "operator/reconcile/status_update.h"
 
 namespace gleaner::reconcile {

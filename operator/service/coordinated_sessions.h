@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "common/api/training_job.h"
 #include "common/base/env.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 #include "operator/reconcile/steps.h"
 
 namespace gleaner::operation {

@@ -16,7 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/api/training_job.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 
 namespace gleaner::operation {
 

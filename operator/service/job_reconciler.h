@@ -12,7 +12,7 @@
 #include "common/kube/client.h"
 #include "common/kube/controller.h"
 #include "common/kube/events.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 #include "operator/reconcile/decide.h"
 #include "operator/service/cluster.h"
 #include "operator/service/coordinated_sessions.h"

@@ -16,7 +16,7 @@
 #include "common/base/env.h"
 #include "common/base/periodic.h"
 #include "common/kube/work_queue.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 #include "operator/autoscale/autoscaler.h"
 #include "operator/service/cluster.h"
 #include "operator/service/measurements.h"

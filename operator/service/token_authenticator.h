@@ -16,7 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/env.h"
 #include "common/kube/client.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 #include "operator/reconcile/pod_view.h"
 
 namespace gleaner::operation {

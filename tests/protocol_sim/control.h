@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 #include "tests/protocol_sim/world.h"
 
 namespace gleaner::sim {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/plan/plan.h"
-#include "coordinator/options.h"
+#include "coordinator/roster/options.h"
 #include "tests/protocol_sim/event_queue.h"
 
 namespace gleaner::sim {

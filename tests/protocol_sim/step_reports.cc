@@ -1,6 +1,6 @@
 #include "tests/protocol_sim/step_reports.h"
 
-#include "coordinator/step_times.h"
+#include "coordinator/measure/step_times.h"
 
 namespace gleaner::sim {
 

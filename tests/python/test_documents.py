@@ -244,7 +244,7 @@ def fields_of(table: str) -> set[str]:
 @pytest.mark.parametrize(
     "document, title, source, variable",
     [
-        ("docs/cli.md", "The summary", "coordinator/summary.cc", "json"),
+        ("docs/cli.md", "The summary", "coordinator/status/summary.cc", "json"),
         ("docs/bench-data.md", "`gleaner bench push-pull`", "cli/bench/push_pull_command.cc", "line"),
         ("docs/bench-data.md", "`gleaner bench sum`", "cli/bench/sum_command.cc", "line"),
     ],

@@ -1,4 +1,4 @@
-#include "coordinator/admission.h"
+#include "coordinator/core/admission.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Tests of --strategy auto while a job runs: measured steps lead to a plan with other strategies.
-#include "coordinator/auto_strategies.h"
+#include "coordinator/planning/auto_strategies.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "coordinator/departures.h"
+#include "coordinator/core/departures.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // Tests of efficiency and goodput: in the last minute, in each epoch, and in the whole job. Each step is compared with
 // the bound in force at its time.
-#include "coordinator/efficiency_meter.h"
+#include "coordinator/measure/efficiency_meter.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "coordinator/efficiency_meter.h"
+#include "coordinator/measure/efficiency_meter.h"
 #include "tests/unit/coordinator/measured_plans.h"
 
 namespace gleaner::coordinator {

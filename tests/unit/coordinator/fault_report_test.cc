@@ -1,8 +1,8 @@
-#include "coordinator/fault_report.h"
+#include "coordinator/failures/fault_report.h"
 
 #include <gmock/gmock.h>
 
-#include "coordinator/step_monitor.h"
+#include "coordinator/core/step_monitor.h"
 #include "tests/unit/coordinator/seats.h"
 
 namespace gleaner::coordinator {

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/plan/successor.h"
 #include "common/proto/plan_codec.h"
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 
 namespace gleaner::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/joining.h"
+#include "coordinator/core/joining.h"
 
 #include <gmock/gmock.h>
 

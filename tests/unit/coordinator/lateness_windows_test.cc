@@ -1,4 +1,4 @@
-#include "coordinator/lateness_windows.h"
+#include "coordinator/measure/lateness_windows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

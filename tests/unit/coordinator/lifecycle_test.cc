@@ -1,4 +1,4 @@
-#include "coordinator/lifecycle.h"
+#include "coordinator/core/lifecycle.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "coordinator/modelling.h"
+#include "coordinator/planning/modelling.h"
 
 #include <gtest/gtest.h>
 

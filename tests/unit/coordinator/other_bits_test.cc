@@ -1,4 +1,4 @@
-#include "coordinator/other_bits.h"
+#include "coordinator/planning/other_bits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

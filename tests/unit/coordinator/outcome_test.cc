@@ -1,4 +1,4 @@
-#include "coordinator/outcome.h"
+#include "coordinator/failures/outcome.h"
 
 #include <gmock/gmock.h>
 

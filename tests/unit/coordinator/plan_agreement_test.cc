@@ -1,4 +1,4 @@
-#include "coordinator/plan_agreement.h"
+#include "coordinator/planning/plan_agreement.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Tests of Planner and Planning: the choice of the next plan, and the seats of summers.
-#include "coordinator/planning.h"
+#include "coordinator/planning/planning.h"
 
 #include <gmock/gmock.h>
 

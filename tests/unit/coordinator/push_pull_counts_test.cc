@@ -1,4 +1,4 @@
-#include "coordinator/push_pull_counts.h"
+#include "coordinator/planning/push_pull_counts.h"
 
 #include <gtest/gtest.h>
 

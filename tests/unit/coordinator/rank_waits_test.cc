@@ -1,5 +1,5 @@
 // Tests of how the wait for a late rank is told from communication.
-#include "coordinator/rank_waits.h"
+#include "coordinator/measure/rank_waits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

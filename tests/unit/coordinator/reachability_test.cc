@@ -1,8 +1,8 @@
-#include "coordinator/reachability.h"
+#include "coordinator/core/reachability.h"
 
 #include <gmock/gmock.h>
 
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 #include "tests/unit/coordinator/seats.h"
 
 namespace gleaner::coordinator {

@@ -1,4 +1,4 @@
-#include "coordinator/reattachment.h"
+#include "coordinator/core/reattachment.h"
 
 #include <gmock/gmock.h>
 

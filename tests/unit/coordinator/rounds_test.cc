@@ -1,5 +1,5 @@
 // Tests of elastic jobs: a round ends, and the next one begins with the workers that are present.
-#include "coordinator/rounds.h"
+#include "coordinator/core/rounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

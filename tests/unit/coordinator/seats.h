@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/roster.h"
+#include "coordinator/roster/roster.h"
 
 namespace gleaner::coordinator {
 

@@ -1,5 +1,5 @@
 // Tests of slow summers through Core: measurements go in as reports, and plans and lines for the log come out.
-#include "coordinator/slow_summers.h"
+#include "coordinator/measure/slow_summers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

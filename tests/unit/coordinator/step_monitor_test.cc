@@ -1,4 +1,4 @@
-#include "coordinator/step_monitor.h"
+#include "coordinator/core/step_monitor.h"
 
 #include <gmock/gmock.h>
 

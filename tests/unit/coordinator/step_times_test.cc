@@ -1,4 +1,4 @@
-#include "coordinator/step_times.h"
+#include "coordinator/measure/step_times.h"
 
 #include <gtest/gtest.h>
 

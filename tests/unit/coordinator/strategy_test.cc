@@ -6,7 +6,7 @@
 #include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
 #include "common/topology/builders.h"
-#include "coordinator/planner.h"
+#include "coordinator/planning/planner.h"
 #include "tests/unit/coordinator/seats.h"
 
 namespace gleaner::coordinator {

@@ -1,12 +1,9 @@
-#include "coordinator/summary.h"
+#include "coordinator/status/summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
-
-#include "tests/unit/run/program.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -15,31 +12,14 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Summary, IsWrittenAtomically) {
-  const Scratch scratch;
-  const std::string path = scratch / "summary.json";
+TEST(Summary, JsonReplacesBytesThatAreNoText) {
   Summary summary;
   summary.workers = 4;
   summary.whole.efficiency = 0.25;
   summary.error = "bytes that are no text: \xff";
-  ASSERT_EQ(write_summary(summary, path), absl::OkStatus());
-  const auto json = nlohmann::json::parse(contents(path));
+  const auto json = nlohmann::json::parse(to_json(summary));
   EXPECT_EQ(json["workers"], 4);
   EXPECT_EQ(json["efficiency"], 0.25);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1) << "the temporary file is gone";
-
-  const std::string before = contents(path);
-  std::filesystem::create_directory(scratch / "directory");
-  const absl::Status status = write_summary(summary, scratch / "directory");
-  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Is a directory"));
-  EXPECT_EQ(contents(path), before);
-}
-
-TEST(Summary, AFailedWriteIsAnError) {
-  EXPECT_THAT(std::string(write_summary({}, "/dev/full").message()),
-              AllOf(HasSubstr("/dev/full"), HasSubstr("No space left")));
-  EXPECT_THAT(std::string(write_summary({}, "/no/such/directory/x").message()), HasSubstr("No such file"));
 }
 
 TEST(Summary, TheTableShowsStepsOnlyIfThereWereAny) {

@@ -1,6 +1,6 @@
 // Tests that the coordinator names the rank that stopped, in whatever order reports, exits and broken connections of
 // other ranks arrive.
-#include "coordinator/suspects.h"
+#include "coordinator/failures/suspects.h"
 
 #include <gmock/gmock.h>
 

@@ -1,9 +1,9 @@
 // Tests of the parts of Core that decide by time: Liveness, StartTimeout and DeadlockDetector.
 #include <gmock/gmock.h>
 
-#include "coordinator/deadlocks.h"
-#include "coordinator/liveness.h"
-#include "coordinator/start_timeout.h"
+#include "coordinator/failures/deadlocks.h"
+#include "coordinator/failures/liveness.h"
+#include "coordinator/failures/start_timeout.h"
 #include "tests/unit/coordinator/seats.h"
 
 namespace gleaner::coordinator {

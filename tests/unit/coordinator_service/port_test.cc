@@ -1,11 +1,11 @@
-#include "coordinator/port.h"
+#include "coordinator/service/port.h"
 
 #include <gtest/gtest.h>
 
 #include <future>
 
 #include "absl/synchronization/mutex.h"
-#include "coordinator/event_queue.h"
+#include "coordinator/service/event_queue.h"
 #include "tests/unit/coordinator_service/raw_member.h"
 
 namespace gleaner::coordinator {

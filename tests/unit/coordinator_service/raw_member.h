@@ -18,7 +18,7 @@
 #include "common/proto/coordinator.grpc.pb.h"
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 #include "tests/jumping_clock.h"
 #include "tests/unit/run/program.h"
 

@@ -1,5 +1,5 @@
 // Tests of many jobs behind one port: how members find their job, the reports of jobs, and the ends of jobs.
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "coordinator/unauthenticated_streams.h"
+#include "coordinator/service/unauthenticated_streams.h"
 
 #include <gtest/gtest.h>
 

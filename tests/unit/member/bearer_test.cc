@@ -14,7 +14,7 @@
 #include "common/member/observer.h"
 #include "common/proto/coordinator.grpc.pb.h"
 #include "common/proto/plan_codec.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 #include "tests/unit/member/restart.h"
 #include "tests/unit/run/program.h"
 

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/proto/coordinator.grpc.pb.h"
 #include "common/proto/plan_codec.h"
-#include "coordinator/server.h"
+#include "coordinator/service/server.h"
 #include "tests/held_port.h"
 #include "tests/paths.h"
 #include "tests/unit/member/participant.h"

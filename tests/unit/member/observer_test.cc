@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "coordinator/server.h"
+#include "coordinator/service/server.h"
 #include "tests/unit/member/participant.h"
 
 namespace gleaner {

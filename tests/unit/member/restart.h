@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 #include "tests/held_port.h"
 #include "tests/manual_clock.h"
 #include "tests/unit/member/participant.h"

@@ -13,7 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/proto/coordinator.grpc.pb.h"
 #include "common/proto/plan_codec.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 #include "tests/jumping_clock.h"
 #include "tests/unit/member/restart.h"
 #include "tests/unit/run/program.h"

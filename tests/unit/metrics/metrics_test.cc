@@ -4,7 +4,7 @@
 
 #include "common/metrics/following.h"
 #include "common/metrics/server.h"
-#include "coordinator/metrics.h"
+#include "coordinator/service/metrics.h"
 #include "tests/http_get.h"
 #include "tests/http_peer.h"
 #include "tests/loopback6.h"

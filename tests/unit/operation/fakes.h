@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/kube/client.h"
 #include "common/kube/events.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 
 namespace gleaner::operation {
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "comm-lib/runtime/rank.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 #include "summation-service/service/server.h"
 #include "tests/held_port.h"
 

@@ -1,0 +1,87 @@
+// Planner decides what the next plan of a job is, and why and when it is proposed.
+//
+// The reasons for a plan, by precedence:
+// 1. A lost summer is in the plan in force: a *recovery* plan moves its partitions, and no others, to other owners.
+//    This plan also adds the tensors that wait for a plan.
+// 2. Tensors wait for a plan: a *needed* plan adds them. The first plan is a needed plan, too; it has no tensors.
+// 3. The members or the bandwidths have changed, or a recovery plan has left the shares uneven: an *optional* plan
+//    reassigns all partitions. If neither is the case, but other strategies would be faster (auto_strategies.h), an
+//    optional plan changes strategies and reassigns all partitions. After an optional plan was withdrawn, the next one
+//    waits (backoff): 5 s after the first withdrawal, twice as long after each further one, 5 minutes at most. A
+//    committed optional plan resets the backoff. A summer that joins or leaves ends the backoff.
+//
+// Planner only makes plans; PlanAgreement proposes them to the members. Pure; belongs to Planning.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/plan/plan.h"
+#include "coordinator/planning/auto_strategies.h"
+#include "coordinator/planning/modelling.h"
+#include "coordinator/planning/plan_agreement.h"
+#include "coordinator/roster/options.h"
+#include "coordinator/roster/roster.h"
+
+namespace gleaner::coordinator {
+
+class Planner {
+ public:
+  struct Proposal {
+    plan::Plan plan;
+    PlanReason reason = PlanReason::kNeeded;
+    std::string strategies;  // a line for the log, if strategies were chosen
+  };
+
+  // The pointers must outlive this object.
+  Planner(const Options* options, const Roster* roster)
+      : options_(*options),
+        roster_(*roster),
+        modelling_(options->reduction),
+        strategies_(&modelling_, options->reduction.count_times) {}
+
+  // Returns the plan with which the job begins.
+  absl::StatusOr<plan::Plan> make_first(uint32_t epoch) const;
+  // Returns the plan to propose after `in_force`, if there is a reason for one. `ending`: a rank has left cleanly, so
+  // the only possible reason is new tensors. New tensors wait for the models of the plan; a recovery plan does not.
+  absl::StatusOr<std::optional<Proposal>> make_next(const plan::Plan& in_force, uint32_t epoch, bool ending,
+                                                    absl::Duration now);
+  Modelling& modelling() { return modelling_; }
+  // The strategies of a job with --strategy auto.
+  AutoStrategies& strategies() { return strategies_; }
+  const AutoStrategies& strategies() const { return strategies_; }
+  bool chooses_strategies() const;
+  // Returns whether an optional plan could be proposed now: no backoff goes on, and no tensor waits for a plan.
+  bool may_change(absl::Duration now) const { return tensors_.empty() && now >= next_optional_; }
+  // Adds tensors, which all ranks have declared alike, to the next plan.
+  void add_tensors(std::vector<plan::Tensor> tensors);
+  // Records that the plan of the last make_next() was committed, or withdrawn.
+  void on_committed(PlanReason reason);
+  void on_withdrawn();
+  // Begins or doubles the backoff of optional plans, because one was withdrawn. Returns the backoff.
+  absl::Duration back_off(absl::Duration now);
+  // Ends the backoff of optional plans.
+  void end_back_off(absl::Duration now) { next_optional_ = now; }
+
+ private:
+  std::optional<double> known_bandwidth_of(uint32_t member) const;
+  double assumed_bandwidth() const;
+  std::vector<plan::Member> members_left(const plan::Plan& in_force) const;
+  std::vector<plan::Member> members_wanted(const plan::Plan& in_force, uint32_t epoch) const;
+
+  const Options& options_;
+  const Roster& roster_;
+  std::vector<plan::Tensor> tensors_;  // declared alike by every rank, but in no committed plan yet
+  size_t tensors_in_proposal_ = 0;     // the proposed plan has this many of `tensors_`, from the front
+  bool is_uneven_ = false;             // a recovery plan has left the shares unequal to the bandwidths
+  absl::Duration next_optional_;       // earliest time of the next optional plan
+  absl::Duration pause_;               // the last backoff
+  Modelling modelling_;
+  AutoStrategies strategies_;
+};
+
+}  // namespace gleaner::coordinator
