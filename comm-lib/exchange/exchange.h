@@ -4,7 +4,7 @@
 // - collective::Executor executes the schedule of a collective between the workers (docs/schedules.md).
 //
 // An Exchange is pure: it does no I/O, reads no clock and starts no thread. It takes pieces, frames and times, and
-// appends frames to send and finished pieces to `actions`. The caller (comm-lib/runtime) keeps the connections to other
+// appends frames to send and finished pieces to `actions`. The caller (comm-lib/network) keeps the connections to other
 // members, and belongs to one thread. Once warm, a partition costs no allocation, no lock and no system call.
 #pragma once
 

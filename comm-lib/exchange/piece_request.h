@@ -13,8 +13,8 @@
 namespace gleaner::exchange {
 
 // The push_pull of a *piece*: consecutive partitions of a tensor. With one local rank a request for a tensor
-// (comm-lib/runtime/request.h) is one piece; otherwise the local ranks sum it in several pieces (runtime/pieces.h), and
-// each has a PieceRequest of its own.
+// (comm-lib/runtime/request.h) is one piece; otherwise the local ranks sum it in several pieces (local/stage/pieces.h),
+// and each has a PieceRequest of its own.
 struct PieceRequest {
   uint64_t id = 0;      // chosen by the caller, returned in Done
   uint32_t tensor = 0;  // index in the plan

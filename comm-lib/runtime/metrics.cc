@@ -32,7 +32,7 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       transports_(*registry_, labels, config.transports.preferences) {}
 
 void RankMetrics::update(const control::Report& report, absl::Duration waited, uint32_t epoch,
-                         const NetworkStage* network) {
+                         const network::NetworkStage* network) {
   steps_.follow(static_cast<double>(report.steps));
   bytes_.follow(static_cast<double>(report.bytes));
   communication_.follow(report.communication_seconds);

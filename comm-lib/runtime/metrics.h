@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "comm-lib/network/exchange_metrics.h"
+#include "comm-lib/network/network_stage.h"
 #include "comm-lib/runtime/config.h"
-#include "comm-lib/runtime/exchange_metrics.h"
-#include "comm-lib/runtime/network_stage.h"
 #include "common/member/client.h"
 #include "common/metrics/following.h"
 #include "common/metrics/server.h"
@@ -22,15 +22,16 @@ class RankMetrics {
   static absl::StatusOr<std::unique_ptr<RankMetrics>> serve(const Address& address, const Config& config);
 
   // Sets the metrics. `waited`: time spent in gln_wait(). `network` is null on local ranks above 0.
-  void update(const control::Report& report, absl::Duration waited, uint32_t epoch, const NetworkStage* network);
+  void update(const control::Report& report, absl::Duration waited, uint32_t epoch,
+              const network::NetworkStage* network);
 
  private:
   RankMetrics(const Config& config, const prometheus::Labels& labels);
 
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   metrics::FollowingCounter steps_, bytes_, communication_, waited_;
-  PushMetrics pushes_;
-  SliceMetrics slices_;
+  network::PushMetrics pushes_;
+  network::SliceMetrics slices_;
   prometheus::Gauge& round_trip_;
   prometheus::Gauge& epoch_;
   service::SummerMetrics summer_;  // of the colocated summer

@@ -75,7 +75,7 @@ absl::Status Rank::join() {
   join.identity.index = config_.worker;
   join.identity.local_rank = config_.local_rank;
   join.identity.local_size = config_.local_size;
-  if (const NetworkStage* const network = io_.network(); network != nullptr) {
+  if (const network::NetworkStage* const network = io_.network(); network != nullptr) {
     join.identity.address = network->address().to_string();
     join.identity.endpoints = network->endpoints();
   }

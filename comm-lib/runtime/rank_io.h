@@ -26,7 +26,10 @@
 
 namespace gleaner::runtime {
 
-class RankIo : public member::Listener, private pipeline::Listener, private NetworkListener, private IoLoop::Work {
+class RankIo : public member::Listener,
+               private pipeline::Listener,
+               private network::NetworkListener,
+               private IoLoop::Work {
  public:
   // All pointers must outlive this object.
   RankIo(const Env& env, RankState* state, Declarations* declarations, Handles* handles, Statistics* statistics);
@@ -34,7 +37,7 @@ class RankIo : public member::Listener, private pipeline::Listener, private Netw
   // Makes the pipeline. Errors are those of make_stages().
   absl::Status open(const Config& config, const kernels::Kernels* kernels);
   // Returns the network stage, which the thread has not started to use yet; null on local ranks above 0.
-  const NetworkStage* network() const { return network_; }
+  const network::NetworkStage* network() const { return network_; }
   // Starts the thread. `client` must live until stop() returns. ResourceExhausted: see start_thread().
   absl::Status start(member::Client* client);
   // Ends the thread, which first runs what was posted before.
@@ -113,7 +116,7 @@ class RankIo : public member::Listener, private pipeline::Listener, private Netw
   Statistics& statistics_;
   trace::Recorder recorder_;
   std::unique_ptr<pipeline::Pipeline> pipeline_;
-  const NetworkStage* network_ = nullptr;
+  const network::NetworkStage* network_ = nullptr;
   RequestFlow flow_;
   member::Client* client_ = nullptr;
   Observation observed_;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "comm-lib/runtime/local_stage.h"
+#include "comm-lib/local/stage/local_stage.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::runtime {
@@ -18,7 +18,7 @@ local::Options local_options(const Config& config) {
   return options;
 }
 
-NetworkOptions network_options(const Config& config) {
+network::NetworkOptions network_options(const Config& config) {
   return {config.job,        config.address,     config.advertise, config.window_bytes, config.summer_memory_bytes,
           config.transports, config.plan_timeout};
 }
@@ -26,11 +26,14 @@ NetworkOptions network_options(const Config& config) {
 }  // namespace
 
 absl::StatusOr<RankStages> make_stages(const Env& env, const Config& config, const kernels::Kernels* kernels,
-                                       trace::Recorder* recorder, NetworkListener* listener) {
+                                       trace::Recorder* recorder, network::NetworkListener* listener) {
   RankStages stages;
-  if (config.local_size > 1) stages.list.push_back(std::make_unique<LocalStage>(env, local_options(config), kernels));
+  if (config.local_size > 1) {
+    stages.list.push_back(std::make_unique<local::LocalStage>(env, local_options(config), kernels));
+  }
   if (config.local_rank == 0) {
-    GLN_ASSIGN_OR_RETURN(auto network, NetworkStage::create(env, network_options(config), kernels, recorder, listener));
+    GLN_ASSIGN_OR_RETURN(auto network,
+                         network::NetworkStage::create(env, network_options(config), kernels, recorder, listener));
     stages.network = network.get();
     stages.list.push_back(std::move(network));
   }

@@ -5,19 +5,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "comm-lib/network/network_stage.h"
 #include "comm-lib/pipeline/stage.h"
 #include "comm-lib/runtime/config.h"
-#include "comm-lib/runtime/network_stage.h"
 
 namespace gleaner::runtime {
 
 struct RankStages {
   std::vector<std::unique_ptr<pipeline::Stage>> list;  // from the rank to the network
-  const NetworkStage* network = nullptr;               // one of the list; null on local ranks above 0
+  const network::NetworkStage* network = nullptr;      // one of the list; null on local ranks above 0
 };
 
 // The pointers must outlive the stages. Errors are those of a colocated summer that can't listen.
 absl::StatusOr<RankStages> make_stages(const Env& env, const Config& config, const kernels::Kernels* kernels,
-                                       trace::Recorder* recorder, NetworkListener* listener);
+                                       trace::Recorder* recorder, network::NetworkListener* listener);
 
 }  // namespace gleaner::runtime

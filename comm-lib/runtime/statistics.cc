@@ -26,13 +26,13 @@ absl::Status Statistics::serve_metrics(const Address& address, const Config& con
   return absl::OkStatus();
 }
 
-control::Report Statistics::report(absl::Duration now, bool last, const NetworkStage* network) {
+control::Report Statistics::report(absl::Duration now, bool last, const network::NetworkStage* network) {
   control::Report report = meter_.report(now, last);
   if (network != nullptr) network->add_figures(report);
   return report;
 }
 
-void Statistics::publish(const control::Report& report, uint32_t epoch, const NetworkStage* network,
+void Statistics::publish(const control::Report& report, uint32_t epoch, const network::NetworkStage* network,
                          absl::Duration now) {
   published_at_ = now;
   if (metrics_ == nullptr) return;

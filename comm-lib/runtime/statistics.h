@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "comm-lib/include/gleaner/gleaner.h"
+#include "comm-lib/network/network_stage.h"
 #include "comm-lib/runtime/meter.h"
 #include "comm-lib/runtime/metrics.h"
-#include "comm-lib/runtime/network_stage.h"
 #include "common/member/client.h"
 #include "common/plan/plan.h"
 
@@ -43,9 +43,9 @@ class Statistics {
   bool is_due(absl::Duration now) const { return now - published_at_ >= kEvery; }
   // Returns the figures so far. `last`: no further report follows. `network` is null on local ranks above 0. The caller
   // adds the overdue request.
-  control::Report report(absl::Duration now, bool last, const NetworkStage* network);
+  control::Report report(absl::Duration now, bool last, const network::NetworkStage* network);
   // Sets the metrics, if they are served. `epoch`: of the plan in force; 0: none.
-  void publish(const control::Report& report, uint32_t epoch, const NetworkStage* network, absl::Duration now);
+  void publish(const control::Report& report, uint32_t epoch, const network::NetworkStage* network, absl::Duration now);
 
  private:
   Meter meter_;

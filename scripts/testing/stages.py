@@ -98,6 +98,7 @@ _ROWS = [
     ("summation-service/engine comm-lib/session comm-lib/supervision common/plan common/wire tests/protocol_sim",
      "simulation asan tsan"),
     ("comm-lib/collective comm-lib/exchange common/collective common/strategy", "simulation asan tsan python-long"),
+    ("comm-lib/network", "simulation asan tsan chaos"),
     ("coordinator common/control common/member common/proto", "simulation asan tsan python-long"),
     ("summation-service/service comm-lib/runtime comm-lib/pipeline comm-lib/local comm-lib/include common/base "
      "common/trace tests/abi", "asan tsan chaos"),

@@ -2,7 +2,7 @@
 // the frames that the engine returns.
 //
 // It is a transport::Handler for accepted connections. Both a CPU summer (gleaner-summer) and the summer colocated in a
-// worker (comm-lib/runtime) use it. When a worker connects again, the new connection replaces the old one. When the
+// worker (comm-lib/network) use it. When a worker connects again, the new connection replaces the old one. When the
 // engine refuses a worker's frame permanently, Summer sends the worker a kRefuse and ignores further frames of that
 // connection. It logs a warning about a connection that breaks repeatedly. Threads: all functions run on the thread
 // that polls the transport.

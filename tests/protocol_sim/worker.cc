@@ -62,9 +62,9 @@ Worker::Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Co
   left_ = world->scenario.push_pulls();
 }
 
-// Composes the exchanges as NetworkStage does (comm-lib/runtime/network_stage.cc).
+// Composes the exchanges as NetworkStage does (comm-lib/network/network_stage.cc).
 void Worker::open_exchanges(const kernels::Kernels* kernels) {
-  using SummedBy = runtime::Exchanges::SummedBy;
+  using SummedBy = network::Exchanges::SummedBy;
   auto session = std::make_unique<session::Session>(session_options(index_, world_->scenario), &world_->pool);
   session_ = session.get();
   exchanges_.add(SummedBy::kOwners, std::move(session));

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "comm-lib/collective/executor.h"
-#include "comm-lib/runtime/exchanges.h"
+#include "comm-lib/network/exchanges.h"
 #include "comm-lib/session/session.h"
 #include "comm-lib/supervision/hold_limit.h"
 #include "comm-lib/supervision/reports.h"
@@ -119,7 +119,7 @@ class Worker final : private Follower::Events {
   World* const world_;
   Process process_;
   Summer summer_;
-  runtime::Exchanges exchanges_;
+  network::Exchanges exchanges_;
   const session::Session* session_ = nullptr;       // one of exchanges_
   const collective::Executor* executor_ = nullptr;  // one of exchanges_
   Follower follower_;

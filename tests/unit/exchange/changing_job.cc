@@ -72,10 +72,10 @@ ChangingJob::ChangingJob(uint64_t seed)
   }
   for (uint32_t i = 0; i < workers; ++i) {
     Worker& worker = workers_.emplace_back();
-    worker.exchanges.add(runtime::Exchanges::SummedBy::kOwners,
+    worker.exchanges.add(network::Exchanges::SummedBy::kOwners,
                          std::make_unique<session::Session>(session::Options{kJob, i, 0}, &worker.pool));
     worker.exchanges.add(
-        runtime::Exchanges::SummedBy::kWorkers,
+        network::Exchanges::SummedBy::kWorkers,
         std::make_unique<collective::Executor>(collective::Options{kJob, i, 0}, &worker.pool, &kernels_));
     worker.begun.resize(kTensors);
     worker.in_flight.resize(kTensors);

@@ -16,8 +16,8 @@
 #include "coordinator/service/service.h"
 #include "tests/jumping_clock.h"
 #include "tests/unit/member/restart.h"
+#include "tests/unit/network/proxy.h"
 #include "tests/unit/run/program.h"
-#include "tests/unit/runtime/proxy.h"
 
 namespace gleaner {
 namespace {
@@ -72,9 +72,9 @@ TEST_F(RestartTest, BeforeTheFirstPlanMembersJoinAgain) {
 
 TEST_F(RestartTest, MembersMayConnectBeforeTheJobIsAdded) {
   start();
-  std::vector<std::unique_ptr<runtime::Proxy>> ways;
+  std::vector<std::unique_ptr<network::Proxy>> ways;
   for (uint32_t member = 0; member < 3; ++member) {
-    ways.push_back(std::make_unique<runtime::Proxy>());
+    ways.push_back(std::make_unique<network::Proxy>());
     ways.back()->forward_to(service_->address());
     address_ = ways.back()->address();
     members_.push_back(join(member));

@@ -14,16 +14,16 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "comm-lib/network/exchanges.h"
+#include "comm-lib/network/member_connections.h"
 #include "comm-lib/pipeline/event.h"
-#include "comm-lib/runtime/exchanges.h"
-#include "comm-lib/runtime/member_connections.h"
 #include "comm-lib/supervision/hold_limit.h"
 #include "comm-lib/supervision/reports.h"
 #include "comm-lib/supervision/supervisor.h"
 #include "common/base/env.h"
 #include "common/plan/plan.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 // Receives what a worker's network learns about other members. The listener tells the coordinator.
 class NetworkListener {
@@ -98,4 +98,4 @@ class OwnerSupervision {
   bool stopped_ = false;
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

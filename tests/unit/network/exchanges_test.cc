@@ -1,12 +1,12 @@
 // Tests that pieces and frames reach the exchange concerned.
-#include "comm-lib/runtime/exchanges.h"
+#include "comm-lib/network/exchanges.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm-lib/runtime/owner_epochs.h"
+#include "comm-lib/network/owner_epochs.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 namespace {
 
 using ::testing::ElementsAre;
@@ -262,4 +262,4 @@ TEST(OwnerEpochs, TellOfEachLaterEpochOnce) {
 }
 
 }  // namespace
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

@@ -24,7 +24,7 @@
 #include "comm-lib/exchange/exchange.h"
 #include "comm-lib/exchange/strategies.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 class Exchanges {
  public:
@@ -86,4 +86,4 @@ class Exchanges {
   exchange::Actions actions_;
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

@@ -1,10 +1,10 @@
-#include "comm-lib/runtime/colocated_summer.h"
+#include "comm-lib/network/colocated_summer.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 ColocatedSummer::ColocatedSummer(const Env& env, const Options& options, const kernels::Kernels* kernels,
                                  BufferPool* pool, trace::Recorder* recorder)
@@ -47,4 +47,4 @@ void ColocatedSummer::on_closed(transport::Connection& connection, const absl::S
   if (is_open()) summer_->on_closed(connection, status);
 }
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

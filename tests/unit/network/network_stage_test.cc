@@ -1,6 +1,6 @@
 // Tests with the network stages of workers and a summer in one process, over real connections, some of them through a
 // damaging proxy.
-#include "comm-lib/runtime/network_stage.h"
+#include "comm-lib/network/network_stage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include "absl/time/clock.h"
 #include "comm-lib/pipeline/pipeline.h"
 #include "tests/manual_clock.h"
-#include "tests/unit/runtime/proxy.h"
+#include "tests/unit/network/proxy.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 namespace {
 
 using ::testing::AllOf;
@@ -79,7 +79,7 @@ class Worker : private pipeline::Listener, private NetworkListener {
     network_ = network.get();
     stages.push_back(std::move(network));
     pipeline_ = *pipeline::Pipeline::create(std::move(stages), this);
-    welcome(gleaner::runtime::welcome(index));
+    welcome(gleaner::network::welcome(index));
   }
   void welcome(const control::Welcome& welcome) { ASSERT_EQ(pipeline_->on_event(welcome), absl::OkStatus()); }
   void prepare(const std::shared_ptr<const plan::Plan>& plan) {
@@ -356,4 +356,4 @@ TEST_F(NetworkStageTest, AWelcomeToAnotherPlaceMakesOtherWorkersReconnect) {
 }
 
 }  // namespace
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

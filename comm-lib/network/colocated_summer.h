@@ -24,7 +24,7 @@
 #include "common/transport/transport.h"
 #include "summation-service/service/summer.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 class ColocatedSummer : public transport::Handler {
  public:
@@ -79,4 +79,4 @@ class ColocatedSummer : public transport::Handler {
   transport::inproc::Transport transport_;
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

@@ -7,7 +7,7 @@
 #include "comm-lib/exchange/exchange.h"
 #include "common/metrics/following.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 class PushMetrics {
  public:
@@ -32,4 +32,4 @@ class SliceMetrics {
   prometheus::Gauge& window_bytes_;
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

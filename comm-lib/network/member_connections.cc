@@ -1,4 +1,4 @@
-#include "comm-lib/runtime/member_connections.h"
+#include "comm-lib/network/member_connections.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 namespace {
 
 // These times detect the loss of a CPU summer within a second. The loss of another worker is detected within the job's
@@ -140,4 +140,4 @@ transport::any::Counters MemberConnections::counters() const {
   return counters;
 }
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

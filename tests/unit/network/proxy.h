@@ -9,7 +9,7 @@
 
 #include "common/base/address.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 class Proxy {
  public:
@@ -51,4 +51,4 @@ class Proxy {
   std::thread thread_;
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

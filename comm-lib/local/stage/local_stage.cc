@@ -1,4 +1,4 @@
-#include "comm-lib/runtime/local_stage.h"
+#include "comm-lib/local/stage/local_stage.h"
 
 #include <utility>
 #include <variant>
@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
-namespace gleaner::runtime {
+namespace gleaner::local {
 
-LocalStage::LocalStage(const Env& env, const local::Options& options, const kernels::Kernels* kernels)
+LocalStage::LocalStage(const Env& env, const Options& options, const kernels::Kernels* kernels)
     : env_(env), options_(options), kernels_(kernels) {}
 
 LocalStage::~LocalStage() = default;
@@ -27,13 +27,13 @@ absl::Status LocalStage::open(const wire::Secret& secret) {
   pieces_ = {};
   requests_.clear();
   options_.secret = secret;
-  GLN_ASSIGN_OR_RETURN(group_, local::Group::create(env_, options_, kernels_, this));
+  GLN_ASSIGN_OR_RETURN(group_, Group::create(env_, options_, kernels_, this));
   return absl::OkStatus();
 }
 
 absl::Status LocalStage::register_tensors() {
   if (group_ == nullptr) return absl::OkStatus();
-  std::vector<local::TensorShape> added;
+  std::vector<TensorShape> added;
   for (const Piece& piece : pieces_.extend(*plan())) {
     const plan::Tensor& tensor = plan()->tensors[piece.tensor];
     added.push_back({piece.bytes / size_of(tensor.type), tensor.type, tensor.name});
@@ -89,4 +89,4 @@ std::string LocalStage::describe_waiting() const {
   return "local rank 0 of this worker";
 }
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::local

@@ -1,4 +1,4 @@
-#include "comm-lib/runtime/network_stage.h"
+#include "comm-lib/network/network_stage.h"
 
 #include <utility>
 #include <variant>
@@ -8,7 +8,7 @@
 #include "comm-lib/collective/executor.h"
 #include "common/base/status_macros.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(5);
@@ -283,4 +283,4 @@ std::string NetworkStage::describe_waiting() const {
   return names.empty() ? "no summer" : absl::StrJoin(names, ", ");
 }
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "comm-lib/local/group.h"
+#include "comm-lib/local/stage/pieces.h"
 #include "comm-lib/pipeline/registered_memory.h"
 #include "comm-lib/pipeline/stage.h"
-#include "comm-lib/runtime/pieces.h"
 
-namespace gleaner::runtime {
+namespace gleaner::local {
 
-class LocalStage : public pipeline::Stage, private local::Events {
+class LocalStage : public pipeline::Stage, private Events {
  public:
   // `options` has all but the secret, which the welcome brings. `kernels` must outlive the stage.
-  LocalStage(const Env& env, const local::Options& options, const kernels::Kernels* kernels);
+  LocalStage(const Env& env, const Options& options, const kernels::Kernels* kernels);
   ~LocalStage() override;
 
   // pipeline::Stage. A Welcome with another secret begins another group.
@@ -46,20 +46,20 @@ class LocalStage : public pipeline::Stage, private local::Events {
   absl::Status open(const wire::Secret& secret);
   absl::Status register_tensors();
 
-  // local::Events. A tensor of the group is a piece of a tensor of the plan.
+  // Events. A tensor of the group is a piece of a tensor of the plan.
   void on_connected() override { connected_ = true; }
   void on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum, MutableBytes result) override;
   void on_done(uint32_t piece, const absl::Status& status) override;
   void on_failed(const absl::Status& status) override { report_failure(status); }
 
   const Env env_;
-  local::Options options_;  // with the secret of group_
+  Options options_;  // with the secret of group_
   const kernels::Kernels* const kernels_;
-  std::unique_ptr<local::Group> group_;  // null before the first welcome
-  bool connected_ = false;               // to all local ranks
-  pipeline::RegisteredMemory memory_;    // memory of the group's sums and results
+  std::unique_ptr<Group> group_;       // null before the first welcome
+  bool connected_ = false;             // to all local ranks
+  pipeline::RegisteredMemory memory_;  // memory of the group's sums and results
   Pieces pieces_;
   std::vector<TensorRequest> requests_;  // by tensor: the latest one
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::local

@@ -1,4 +1,4 @@
-#include "comm-lib/runtime/exchanges.h"
+#include "comm-lib/network/exchanges.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/plan/successor.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 void Exchanges::add(SummedBy kind, std::unique_ptr<exchange::Exchange> exchange) {
   all_.push_back(exchange.get());
@@ -142,4 +142,4 @@ std::vector<uint32_t> Exchanges::waiting_for() const {
   return members;
 }
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

@@ -21,12 +21,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "comm-lib/network/colocated_summer.h"
+#include "comm-lib/network/exchanges.h"
+#include "comm-lib/network/member_connections.h"
+#include "comm-lib/network/owner_epochs.h"
+#include "comm-lib/network/owner_supervision.h"
 #include "comm-lib/pipeline/stage.h"
-#include "comm-lib/runtime/colocated_summer.h"
-#include "comm-lib/runtime/exchanges.h"
-#include "comm-lib/runtime/member_connections.h"
-#include "comm-lib/runtime/owner_epochs.h"
-#include "comm-lib/runtime/owner_supervision.h"
 #include "comm-lib/session/session.h"
 #include "common/base/env.h"
 #include "common/control/report.h"
@@ -34,7 +34,7 @@
 #include "common/trace/recorder.h"
 #include "common/transport/transport.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 struct NetworkOptions {
   std::string job;
@@ -136,4 +136,4 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   MemberConnections connections_;  // declared last: it holds connections of the members above, and buffers of pool_
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

@@ -20,12 +20,11 @@
 #include "absl/time/time.h"
 #include "comm-lib/pipeline/stage.h"
 #include "common/base/env.h"
-#include "common/member/listener.h"
 #include "common/plan/plan.h"
 #include "common/transport/factory/factory.h"
 #include "common/transport/inproc/transport.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 class MemberConnections final : public pipeline::Waiter {
  public:
@@ -114,4 +113,4 @@ class MemberConnections final : public pipeline::Waiter {
   std::unique_ptr<transport::any::Transport> transport_;  // to other processes
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

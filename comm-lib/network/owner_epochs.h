@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 class OwnerEpochs {
  public:
@@ -23,4 +23,4 @@ class OwnerEpochs {
   std::array<uint32_t, 2> latest_{};
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

@@ -12,7 +12,7 @@
 
 #include "common/plan/plan.h"
 
-namespace gleaner::runtime {
+namespace gleaner::local {
 
 struct Piece {
   uint32_t tensor = 0;  // index in the plan
@@ -38,4 +38,4 @@ class Pieces {
   std::vector<uint32_t> first_ = {0};  // by tensor: its first piece; one more element at the end
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::local

@@ -1,4 +1,4 @@
-#include "comm-lib/runtime/owner_supervision.h"
+#include "comm-lib/network/owner_supervision.h"
 
 #include <utility>
 #include <variant>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 namespace {
 
 // The time beyond the deadline for which the coordinator may wait until it knows which worker is the cause: for the
@@ -122,4 +122,4 @@ std::string OwnerSupervision::describe_missing() const {
   return absl::StrJoin(names, ", ");
 }
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

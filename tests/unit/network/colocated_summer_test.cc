@@ -1,5 +1,5 @@
 // Tests of the summer in a worker's process, over the in-process connection of that worker's session.
-#include "comm-lib/runtime/colocated_summer.h"
+#include "comm-lib/network/colocated_summer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 namespace {
 
 using ::testing::ElementsAre;
@@ -129,4 +129,4 @@ TEST_F(ColocatedSummerTest, AnotherPlaceInTheJobClosesConnections) {
 }
 
 }  // namespace
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

@@ -1,6 +1,6 @@
-#include "comm-lib/runtime/exchange_metrics.h"
+#include "comm-lib/network/exchange_metrics.h"
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 
 PushMetrics::PushMetrics(prometheus::Registry& registry, const prometheus::Labels& labels)
     : pushed_bytes_(registry, labels, "gleaner_worker_pushed_bytes_total",
@@ -65,4 +65,4 @@ void SliceMetrics::update(const exchange::Counters& executor) {
   window_bytes_.Set(static_cast<double>(executor.window_bytes));
 }
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network

@@ -1,4 +1,4 @@
-#include "tests/unit/runtime/proxy.h"
+#include "tests/unit/network/proxy.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace gleaner::runtime {
+namespace gleaner::network {
 namespace {
 
 constexpr uint64_t kHandshakeBytes = 1024;
@@ -110,4 +110,4 @@ void Proxy::forward(Pair& pair, bool to_server) {
   pair.over = true;
 }
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::network
