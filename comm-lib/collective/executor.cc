@@ -229,11 +229,10 @@ std::vector<uint32_t> Executor::waiting_for() const {
 }
 
 const Counters& Executor::counters() const {
-  counters_.pushed_bytes = peers_.counters().sent_bytes;
-  counters_.pushed_slices = peers_.counters().sent;
-  counters_.repeated_pushes = peers_.counters().repeated;
-  counters_.outstanding_bytes = peers_.unconfirmed_bytes();
-  counters_.window_used_bytes = counters_.outstanding_bytes;
+  counters_.slices = peers_.counters().sent;
+  counters_.slice_bytes = peers_.counters().sent_bytes;
+  counters_.repeated_slices = peers_.counters().repeated;
+  counters_.unconfirmed_bytes = peers_.unconfirmed_bytes();
   counters_.window_bytes = peers_.window_bytes();
   return counters_;
 }

@@ -41,6 +41,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "comm-lib/collective/counters.h"
 #include "comm-lib/collective/open_runs.h"
 #include "comm-lib/collective/peers.h"
 #include "comm-lib/collective/pieces.h"
@@ -56,7 +57,6 @@
 
 namespace gleaner::collective {
 
-using exchange::Counters;
 using exchange::PieceRequest;
 
 struct Options {
@@ -104,7 +104,8 @@ class Executor : public exchange::Exchange {
   // that has been silent for longest comes first. None while no piece is in flight: a worker that has all its results
   // waits for confirmations only to leave, and peers that lack its slices wait for it.
   std::vector<uint32_t> waiting_for() const override;
-  const Counters& counters() const override;
+  // Returns the counters. The next call updates them.
+  const Counters& counters() const;
 
  private:
   static constexpr uint32_t kNone = Run::kNone;

@@ -29,7 +29,7 @@ absl::Status Executor::on_slice(uint32_t sender, const wire::Header& header, Buf
                                 Actions& actions) {
   const PeerLink::Arrival arrival = peers_.arrival(sender, header.sequence);
   if (arrival == PeerLink::Arrival::kRepeat && !GLN_MUTATION("a slice counts twice")) {
-    ++counters_.duplicate_results;
+    ++counters_.duplicate_slices;
     peers_.on_repeat(sender);
     return absl::OkStatus();
   }

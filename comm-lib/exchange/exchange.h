@@ -2,6 +2,7 @@
 // use both, each for some of its tensors:
 // - session::Session pushes a partition to its owner, a summer, and gets the sum back;
 // - collective::Executor executes the schedule of a collective between the workers (docs/schedules.md).
+// Each class has counters of its own, in its own terms (session/counters.h, collective/counters.h).
 //
 // An Exchange is pure: it does no I/O, reads no clock and starts no thread. It takes pieces, frames and times, and
 // appends frames to send and finished pieces to `actions`. The caller (comm-lib/network) keeps the connections to other
@@ -21,22 +22,6 @@
 #include "common/wire/frame.h"
 
 namespace gleaner::exchange {
-
-struct Counters {
-  uint64_t pushed_bytes = 0;     // payload bytes of contributions, repeats included
-  uint64_t pushed_slices = 0;    // slices of schedules, repeats included
-  uint64_t repeated_pushes = 0;  // repeated after a reconnect, a kDefer or a move
-  uint64_t results = 0;          // partitions whose result has arrived
-  uint64_t duplicate_results = 0;
-  uint64_t deferred = 0;
-  uint64_t stalls = 0;             // calls of on_tick() that made the window or a credit grow
-  uint64_t moved = 0;              // partitions in flight that a plan gave to another owner
-  uint64_t handed = 0;             // results and running sums sent to a new owner that asked for them
-  uint64_t retained_bytes = 0;     // results and running sums kept for other workers and later owners
-  uint64_t outstanding_bytes = 0;  // pushed and still without a result
-  uint64_t window_used_bytes = 0;  // on the way, without those to this worker's own summer
-  uint64_t window_bytes = 0;       // the window in force, growth included
-};
 
 class Exchange {
  public:
@@ -89,8 +74,6 @@ class Exchange {
   // Returns the members from which frames are due for pieces in flight; the one that has been silent for longest comes
   // first.
   virtual std::vector<uint32_t> waiting_for() const = 0;
-  // Returns the counters. The next call updates them.
-  virtual const Counters& counters() const = 0;
 };
 
 }  // namespace gleaner::exchange

@@ -26,7 +26,7 @@ PushMetrics::PushMetrics(prometheus::Registry& registry, const prometheus::Label
           metrics::add_gauge(registry, labels, "gleaner_worker_window_bytes",
                              "Size of the window: bytes that may be in flight to the summers of other machines.")) {}
 
-void PushMetrics::update(const exchange::Counters& session) {
+void PushMetrics::update(const session::Counters& session) {
   pushed_bytes_.follow(static_cast<double>(session.pushed_bytes));
   repeated_pushes_.follow(static_cast<double>(session.repeated_pushes));
   results_.follow(static_cast<double>(session.results));
@@ -55,13 +55,13 @@ SliceMetrics::SliceMetrics(prometheus::Registry& registry, const prometheus::Lab
                                        "Size of the window of each peer: bytes of slices that it may leave "
                                        "unconfirmed.")) {}
 
-void SliceMetrics::update(const exchange::Counters& executor) {
-  slices_.follow(static_cast<double>(executor.pushed_slices));
-  bytes_.follow(static_cast<double>(executor.pushed_bytes));
-  repeated_.follow(static_cast<double>(executor.repeated_pushes));
-  duplicates_.follow(static_cast<double>(executor.duplicate_results));
+void SliceMetrics::update(const collective::Counters& executor) {
+  slices_.follow(static_cast<double>(executor.slices));
+  bytes_.follow(static_cast<double>(executor.slice_bytes));
+  repeated_.follow(static_cast<double>(executor.repeated_slices));
+  duplicates_.follow(static_cast<double>(executor.duplicate_slices));
   results_.follow(static_cast<double>(executor.results));
-  unconfirmed_bytes_.Set(static_cast<double>(executor.outstanding_bytes));
+  unconfirmed_bytes_.Set(static_cast<double>(executor.unconfirmed_bytes));
   window_bytes_.Set(static_cast<double>(executor.window_bytes));
 }
 

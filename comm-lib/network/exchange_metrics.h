@@ -1,10 +1,10 @@
-// PushMetrics and SliceMetrics are the metrics of a worker's exchanges: of partitions that owners sum, and of those
-// that workers sum by schedules. They belong to the I/O thread.
+// ExchangeMetrics are the metrics of a worker's exchanges. Each exchange has a class of its own, which follows the
+// exchange's counters: PushMetrics those of the session, SliceMetrics those of the executor of schedules. They belong
+// to the I/O thread.
 #pragma once
 
-#include <memory>
-
-#include "comm-lib/exchange/exchange.h"
+#include "comm-lib/collective/counters.h"
+#include "comm-lib/session/counters.h"
 #include "common/metrics/following.h"
 
 namespace gleaner::network {
@@ -12,7 +12,7 @@ namespace gleaner::network {
 class PushMetrics {
  public:
   PushMetrics(prometheus::Registry& registry, const prometheus::Labels& labels);
-  void update(const exchange::Counters& session);
+  void update(const session::Counters& session);
 
  private:
   metrics::FollowingCounter pushed_bytes_, repeated_pushes_, results_, deferred_, stalls_, moved_, handed_;
@@ -24,12 +24,20 @@ class PushMetrics {
 class SliceMetrics {
  public:
   SliceMetrics(prometheus::Registry& registry, const prometheus::Labels& labels);
-  void update(const exchange::Counters& executor);
+  void update(const collective::Counters& executor);
 
  private:
   metrics::FollowingCounter slices_, bytes_, repeated_, duplicates_, results_;
   prometheus::Gauge& unconfirmed_bytes_;
   prometheus::Gauge& window_bytes_;
+};
+
+struct ExchangeMetrics {
+  ExchangeMetrics(prometheus::Registry& registry, const prometheus::Labels& labels)
+      : pushes(registry, labels), slices(registry, labels) {}
+
+  PushMetrics pushes;
+  SliceMetrics slices;
 };
 
 }  // namespace gleaner::network

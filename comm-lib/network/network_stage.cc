@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "comm-lib/collective/executor.h"
+#include "comm-lib/network/exchange_metrics.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::network {
@@ -253,12 +254,10 @@ void NetworkStage::log_transports() {
   env_.log->info("connected", "transports", logged_transports_);
 }
 
-const exchange::Counters* NetworkStage::session_counters() const {
-  return is_following() ? &session_->counters() : nullptr;
-}
-
-const exchange::Counters* NetworkStage::executor_counters() const {
-  return is_following() ? &executor_->counters() : nullptr;
+void NetworkStage::update(ExchangeMetrics& metrics) const {
+  if (!is_following()) return;
+  metrics.pushes.update(session_->counters());
+  metrics.slices.update(executor_->counters());
 }
 
 void NetworkStage::add_figures(control::Report& report) const {

@@ -34,7 +34,13 @@
 #include "common/trace/recorder.h"
 #include "common/transport/transport.h"
 
+namespace gleaner::collective {
+class Executor;
+}  // namespace gleaner::collective
+
 namespace gleaner::network {
+
+struct ExchangeMetrics;
 
 struct NetworkOptions {
   std::string job;
@@ -80,11 +86,10 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   pipeline::Waiter* waiter() override { return &connections_; }
   bool starts_on_any_thread() const override { return true; }
 
-  // Figures. Before the first commit there are no counters of exchanges (null), and add_figures() adds only the round
-  // trip.
+  // Figures. Before the first commit update() has no effect, and add_figures() adds only the round trip.
   absl::Duration round_trip() const { return connections_.round_trip(); }
-  const exchange::Counters* session_counters() const;
-  const exchange::Counters* executor_counters() const;
+  // Brings the metrics up to date with the counters of the exchanges.
+  void update(ExchangeMetrics& metrics) const;
   // Adds the round-trip time, the epoch of the plan in force, and how long each CPU summer has been late in it.
   void add_figures(control::Report& report) const;
   const service::Summer* summer() const { return colocated_.summer(); }  // null: not open
@@ -125,8 +130,8 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   std::optional<pipeline::Welcome> welcome_;
   ColocatedSummer colocated_;
   Exchanges exchanges_;
-  session::Session* session_ = nullptr;           // one of exchanges_
-  const exchange::Exchange* executor_ = nullptr;  // one of exchanges_
+  session::Session* session_ = nullptr;             // one of exchanges_
+  const collective::Executor* executor_ = nullptr;  // one of exchanges_
   exchange::Actions flushing_;
   std::optional<OwnerSupervision> supervision_;  // from the first commit on
   OwnerEpochs owner_epochs_;

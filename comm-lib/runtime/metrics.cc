@@ -22,8 +22,7 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       waited_(
           *registry_, labels, "gleaner_worker_wait_seconds_total",
           "Exposed communication: time that callers of gln_wait waited for push_pulls in flight, and of gln_add_wait."),
-      pushes_(*registry_, labels),
-      slices_(*registry_, labels),
+      exchanges_(*registry_, labels),
       round_trip_(metrics::add_gauge(
           *registry_, labels, "gleaner_worker_round_trip_seconds",
           "Recent least round-trip time to the farthest summer; the window is large enough to cover it.")),
@@ -40,8 +39,7 @@ void RankMetrics::update(const control::Report& report, absl::Duration waited, u
   epoch_.Set(epoch);
   if (network == nullptr) return;
   round_trip_.Set(absl::ToDoubleSeconds(network->round_trip()));
-  if (const exchange::Counters* const session = network->session_counters()) pushes_.update(*session);
-  if (const exchange::Counters* const executor = network->executor_counters()) slices_.update(*executor);
+  network->update(exchanges_);
   if (network->summer() != nullptr) summer_.update(*network->summer());
   transports_.update(network->transport_counters());
 }

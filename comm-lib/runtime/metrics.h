@@ -30,8 +30,7 @@ class RankMetrics {
 
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   metrics::FollowingCounter steps_, bytes_, communication_, waited_;
-  network::PushMetrics pushes_;
-  network::SliceMetrics slices_;
+  network::ExchangeMetrics exchanges_;
   prometheus::Gauge& round_trip_;
   prometheus::Gauge& epoch_;
   service::SummerMetrics summer_;  // of the colocated summer

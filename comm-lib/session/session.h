@@ -52,6 +52,7 @@
 #include "comm-lib/exchange/exchange.h"
 #include "comm-lib/session/acknowledgements.h"
 #include "comm-lib/session/contributions.h"
+#include "comm-lib/session/counters.h"
 #include "comm-lib/session/owner_waits.h"
 #include "comm-lib/session/release_timer.h"
 #include "comm-lib/session/results.h"
@@ -62,7 +63,6 @@
 namespace gleaner::session {
 
 using exchange::Actions;
-using exchange::Counters;
 using exchange::Done;
 using exchange::PieceRequest;
 
@@ -101,7 +101,8 @@ class Session : public exchange::Exchange {
   // Returns the owners that owe results of partitions pushed to them, and the owners of partitions in flight that can't
   // be reached; the owner that has been silent for longest comes first.
   std::vector<uint32_t> waiting_for() const override;
-  const Counters& counters() const override;
+  // Returns the counters. The next call updates them.
+  const Counters& counters() const;
   // Returns the CPU summers that own partitions, and how long each has been late under the plan in force.
   std::vector<OwnerWaits::Late> late(absl::Duration now) { return contributions_.waits().late(now); }
   // Returns how long the workers' summers have been late under the plan in force (OwnerWaits).

@@ -434,8 +434,8 @@ std::string Worker::describe() const {
 }
 
 void Worker::check_end() const {
-  const exchange::Counters& counters = session_->counters();
-  const exchange::Counters& slices = executor_->counters();
+  const session::Counters& counters = session_->counters();
+  const collective::Counters& slices = executor_->counters();
   if (counters.outstanding_bytes != 0 && !failed_ && !lost_) {
     world_->report->fail("worker ", index_, " has ", counters.outstanding_bytes, " bytes outstanding");
   }
@@ -445,8 +445,8 @@ void Worker::check_end() const {
   coverage.stalls += counters.stalls;
   coverage.moved += counters.moved;
   coverage.scheduled_sums += slices.results;
-  coverage.repeated_slices += slices.repeated_pushes;
-  coverage.duplicate_slices += slices.duplicate_results;
+  coverage.repeated_slices += slices.repeated_slices;
+  coverage.duplicate_slices += slices.duplicate_slices;
   summer_.count();
 }
 

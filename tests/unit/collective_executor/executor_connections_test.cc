@@ -63,8 +63,8 @@ TEST(ExecutorConnections, RepeatsWhatIsNotConfirmed) {
   group.connect(0, 1);
   ASSERT_THAT(group.inbox(1), SizeIs(1)) << "worker 1 has confirmed the first";
   EXPECT_EQ(group.inbox(1)[0].header.sequence, 1u);
-  EXPECT_EQ(group[0].counters().repeated_pushes, 3u);
-  EXPECT_EQ(group[0].counters().pushed_bytes, 5u * 8);
+  EXPECT_EQ(group[0].counters().repeated_slices, 3u);
+  EXPECT_EQ(group[0].counters().slice_bytes, 5u * 8);
   ASSERT_TRUE(group.start(1).ok());
   ASSERT_TRUE(group.deliver_all().ok());
   EXPECT_THAT(group.values(0), Each(3.0f));
@@ -80,7 +80,7 @@ TEST(ExecutorConnections, IgnoresRepeats) {
   const exchange::Send first = group.inbox(1)[0];
   ASSERT_TRUE(group.deliver_next(1).ok());
   ASSERT_TRUE(group.deliver(1, first).ok());
-  EXPECT_EQ(group[1].counters().duplicate_results, 1u);
+  EXPECT_EQ(group[1].counters().duplicate_slices, 1u);
   ASSERT_TRUE(group.deliver_all().ok());
   EXPECT_THAT(group.values(0), Each(11.0f));
   EXPECT_THAT(group.values(1), Each(11.0f));
@@ -157,7 +157,7 @@ TEST(ExecutorConnections, UrgentSlicesOvertake) {
   ASSERT_TRUE(group.start(0, 0).ok());
   EXPECT_THAT(tensors_of(group.inbox(1)), ElementsAre(0, 0));
   ASSERT_TRUE(group.start(0, 1).ok());
-  EXPECT_EQ(group[0].counters().window_used_bytes, group[0].counters().window_bytes);
+  EXPECT_EQ(group[0].counters().unconfirmed_bytes, group[0].counters().window_bytes);
   for (uint32_t i = 0; i < 2; ++i) {
     ASSERT_TRUE(group.deliver_next(1).ok());
     group.tick(1);

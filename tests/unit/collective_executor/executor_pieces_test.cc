@@ -29,7 +29,7 @@ TEST(ExecutorPieces, SumsAndAverages) {
   }
   EXPECT_EQ(group[0].step(0, 1), 2u);
   EXPECT_EQ(group[0].counters().results, 4u);
-  EXPECT_EQ(group[0].counters().outstanding_bytes, 0u);
+  EXPECT_EQ(group[0].counters().unconfirmed_bytes, 0u);
 }
 
 TEST(ExecutorPieces, DoneBeforeItsSlicesAreConfirmed) {
@@ -41,7 +41,7 @@ TEST(ExecutorPieces, DoneBeforeItsSlicesAreConfirmed) {
   ASSERT_TRUE(group.deliver_next(0).ok());
   EXPECT_THAT(group.take_done(), ElementsAre(100)) << "worker 0 has the sum";
   EXPECT_FALSE(group[0].idle()) << "worker 1 has not confirmed the last slice";
-  EXPECT_EQ(group[0].counters().outstanding_bytes, 16u + wire::kHeaderBytes);
+  EXPECT_EQ(group[0].counters().unconfirmed_bytes, 16u + wire::kHeaderBytes);
   ASSERT_TRUE(group.deliver_next(1).ok());
   EXPECT_THAT(group.take_done(), ElementsAre(100));
   EXPECT_FALSE(group[1].idle()) << "worker 1 owes a confirmation";

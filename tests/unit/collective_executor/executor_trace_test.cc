@@ -111,7 +111,7 @@ TEST(ExecutorTrace, RecordsRepeatedSlicesOnce) {
   group.connect(0, 1);
   group.connect(1, 2);
   ASSERT_TRUE(group.deliver_all().ok());
-  EXPECT_GT(group[0].counters().repeated_pushes, 0u);
+  EXPECT_GT(group[0].counters().repeated_slices, 0u);
   const std::vector<std::vector<Event>> events = take(group);
   EXPECT_EQ(slices(events, Kind::kSliceSent).size(), kWorkers * 2 * 4);
   EXPECT_EQ(slices(events, Kind::kSliceSent), slices(events, Kind::kSliceArrived));

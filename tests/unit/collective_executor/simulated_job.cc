@@ -116,7 +116,7 @@ std::string SimulatedJob::describe_rest() const {
 
 uint64_t SimulatedJob::repeats() const {
   uint64_t repeats = 0;
-  for (const Worker& worker : workers_) repeats += worker.executor->counters().repeated_pushes;
+  for (const Worker& worker : workers_) repeats += worker.executor->counters().repeated_slices;
   return repeats;
 }
 

@@ -43,7 +43,6 @@ class FakeExchange : public exchange::Exchange {
   uint64_t step(uint32_t, uint32_t) const override { return steps; }
   bool idle() const override { return is_idle; }
   std::vector<uint32_t> waiting_for() const override { return waits; }
-  const exchange::Counters& counters() const override { return counted; }
 
   uint32_t epoch = 0;
   std::vector<uint32_t> started, connected, waits, left_workers;
@@ -53,7 +52,6 @@ class FakeExchange : public exchange::Exchange {
   bool is_idle = true;
   uint64_t steps = 0;
   absl::Status refusal;
-  exchange::Counters counted;
 };
 
 exchange::PieceRequest piece(uint64_t id, uint32_t tensor) {
