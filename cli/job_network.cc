@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/networked_strategy.h"
-#include "common/strategy/racks.h"
+#include "common/strategy/rack_times.h"
 #include "common/topology/spec.h"
 
 namespace gleaner::cli {
@@ -49,7 +49,7 @@ absl::Status read_map(const std::string& text, strategy::JobNetwork& network) {
   auto map = read_rank_map(text, network.topology);
   if (!map.ok()) return absl::Status(map.status().code(), absl::StrCat("--rank-map: ", map.status().message()));
   network.source = strategy::RankMapSource::kGiven;
-  network.given = *std::move(map);
+  network.host_of = *std::move(map);
   return absl::OkStatus();
 }
 

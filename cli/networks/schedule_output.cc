@@ -32,7 +32,7 @@ std::string head_of(const Schedule& schedule) {
   if (!schedule.stages.empty()) {
     text += ",\n  \"stages\": [";
     absl::string_view separator = "\n";
-    for (const collective::Stage& stage : schedule.stages) {
+    for (const collective::Groups& stage : schedule.stages) {
       const std::string groups = absl::StrJoin(stage, ", ", [](std::string* out, const std::vector<uint32_t>& group) {
         absl::StrAppend(out, "[", absl::StrJoin(group, ", "), "]");
       });
@@ -55,7 +55,7 @@ std::string range_of(uint64_t least, uint64_t most, const Schedule& schedule) {
 }
 
 // Returns "4 groups of 3: [0 1 2] [3 4 5] ...".
-std::string describe(const collective::Stage& stage) {
+std::string describe(const collective::Groups& stage) {
   size_t least = stage[0].size(), most = 0;
   for (const std::vector<uint32_t>& group : stage) {
     least = std::min(least, group.size());

@@ -27,9 +27,9 @@
 #include "common/ranks/hdrm.h"
 #include "common/ranks/rank_map.h"
 #include "common/wire/frame.h"
-#include "sim/bounds.h"
-#include "sim/host_map.h"
-#include "sim/plan_run.h"
+#include "netsim/bounds.h"
+#include "netsim/host_map.h"
+#include "netsim/plan_run.h"
 
 namespace gleaner::cli {
 namespace {

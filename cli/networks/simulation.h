@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/flags/command.h"
 #include "common/topology/network.h"
-#include "sim/schedule_run.h"
+#include "netsim/schedule_run.h"
 
 namespace gleaner::cli {
 

@@ -17,7 +17,7 @@
 #include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
 #include "common/strategy/probed_racks.h"
-#include "common/strategy/racks.h"
+#include "common/strategy/rack_times.h"
 #include "common/topology/probes.h"
 
 namespace gleaner::cli {
@@ -38,7 +38,7 @@ struct Comparison {
   std::vector<uint64_t> sizes;
   std::vector<strategy::NewTensor> tensors;  // by size
   std::vector<std::vector<double>> seconds;  // by size, then by candidate
-  collective::Stage racks;                   // empty: none
+  collective::Groups racks;                  // empty: none
   std::optional<strategy::RackTimes> rack_times;
 
   size_t fastest(size_t size) const { return strategy::fastest(seconds[size]); }

@@ -1,7 +1,7 @@
 // Exchange sums pieces between the workers of a job: a worker's protocol core. Two classes implement it, and a plan may
 // use both, each for some of its tensors:
 // - session::Session pushes a partition to its owner, a summer, and gets the sum back;
-// - collective::Executor executes the schedule of a collective between the workers (docs/schedules.md).
+// - executor::Executor executes the schedule of a collective between the workers (docs/schedules.md).
 // Each class has counters of its own, in its own terms (session/counters.h, collective/counters.h).
 //
 // An Exchange is pure: it does no I/O, reads no clock and starts no thread. It takes pieces, frames and times, and

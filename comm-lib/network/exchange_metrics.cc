@@ -55,7 +55,7 @@ SliceMetrics::SliceMetrics(prometheus::Registry& registry, const prometheus::Lab
                                        "Size of the window of each peer: bytes of slices that it may leave "
                                        "unconfirmed.")) {}
 
-void SliceMetrics::update(const collective::Counters& executor) {
+void SliceMetrics::update(const executor::Counters& executor) {
   slices_.follow(static_cast<double>(executor.slices));
   bytes_.follow(static_cast<double>(executor.slice_bytes));
   repeated_.follow(static_cast<double>(executor.repeated_slices));

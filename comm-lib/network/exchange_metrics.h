@@ -3,7 +3,7 @@
 // to the I/O thread.
 #pragma once
 
-#include "comm-lib/collective/counters.h"
+#include "comm-lib/executor/counters.h"
 #include "comm-lib/session/counters.h"
 #include "common/metrics/following.h"
 
@@ -24,7 +24,7 @@ class PushMetrics {
 class SliceMetrics {
  public:
   SliceMetrics(prometheus::Registry& registry, const prometheus::Labels& labels);
-  void update(const collective::Counters& executor);
+  void update(const executor::Counters& executor);
 
  private:
   metrics::FollowingCounter slices_, bytes_, repeated_, duplicates_, results_;

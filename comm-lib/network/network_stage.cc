@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "comm-lib/collective/executor.h"
+#include "comm-lib/executor/executor.h"
 #include "comm-lib/network/exchange_metrics.h"
 #include "common/base/status_macros.h"
 
@@ -72,15 +72,15 @@ void NetworkStage::join(const pipeline::Welcome& welcome) {
 
 // Each exchange that a worker has is added here.
 void NetworkStage::open_exchanges() {
-  exchanges_ = Exchanges();
+  exchanges_ = exchange::Exchanges();
   auto session =
       std::make_unique<session::Session>(session::Options{job_, welcome_->member, options_.window_bytes}, &pool_);
   session_ = session.get();
-  exchanges_.add(Exchanges::SummedBy::kOwners, std::move(session));
-  const collective::Options options{job_, welcome_->member, options_.window_bytes};
-  auto executor = std::make_unique<collective::Executor>(options, &pool_, kernels_, recorder_);
+  exchanges_.add(exchange::Exchanges::SummedBy::kOwners, std::move(session));
+  const executor::Options options{job_, welcome_->member, options_.window_bytes};
+  auto executor = std::make_unique<executor::Executor>(options, &pool_, kernels_, recorder_);
   executor_ = executor.get();
-  exchanges_.add(Exchanges::SummedBy::kWorkers, std::move(executor));
+  exchanges_.add(exchange::Exchanges::SummedBy::kWorkers, std::move(executor));
 }
 
 absl::Status NetworkStage::prepare(const std::shared_ptr<const plan::Plan>& plan) {

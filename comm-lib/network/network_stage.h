@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "comm-lib/exchange/exchanges.h"
 #include "comm-lib/network/colocated_summer.h"
-#include "comm-lib/network/exchanges.h"
 #include "comm-lib/network/member_connections.h"
 #include "comm-lib/network/owner_epochs.h"
 #include "comm-lib/network/owner_supervision.h"
@@ -34,9 +34,9 @@
 #include "common/trace/recorder.h"
 #include "common/transport/transport.h"
 
-namespace gleaner::collective {
+namespace gleaner::executor {
 class Executor;
-}  // namespace gleaner::collective
+}  // namespace gleaner::executor
 
 namespace gleaner::network {
 
@@ -129,9 +129,9 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   BufferPool pool_;
   std::optional<pipeline::Welcome> welcome_;
   ColocatedSummer colocated_;
-  Exchanges exchanges_;
-  session::Session* session_ = nullptr;             // one of exchanges_
-  const collective::Executor* executor_ = nullptr;  // one of exchanges_
+  exchange::Exchanges exchanges_;
+  session::Session* session_ = nullptr;           // one of exchanges_
+  const executor::Executor* executor_ = nullptr;  // one of exchanges_
   exchange::Actions flushing_;
   std::optional<OwnerSupervision> supervision_;  // from the first commit on
   OwnerEpochs owner_epochs_;

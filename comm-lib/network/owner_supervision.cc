@@ -16,7 +16,7 @@ constexpr absl::Duration kVerdict = absl::Seconds(5);
 }  // namespace
 
 OwnerSupervision::OwnerSupervision(const Env& env, const Options& options, MemberConnections* connections,
-                                   Exchanges* exchanges, NetworkListener* listener)
+                                   exchange::Exchanges* exchanges, NetworkListener* listener)
     : env_(env),
       connections_(connections),
       exchanges_(exchanges),

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "comm-lib/network/exchanges.h"
+#include "comm-lib/exchange/exchanges.h"
 #include "comm-lib/network/member_connections.h"
 #include "comm-lib/pipeline/event.h"
 #include "comm-lib/supervision/hold_limit.h"
@@ -45,8 +45,8 @@ class OwnerSupervision {
   };
 
   // All pointers must outlive this object.
-  OwnerSupervision(const Env& env, const Options& options, MemberConnections* connections, Exchanges* exchanges,
-                   NetworkListener* listener);
+  OwnerSupervision(const Env& env, const Options& options, MemberConnections* connections,
+                   exchange::Exchanges* exchanges, NetworkListener* listener);
 
   // Brings a plan into force, for `connections` as well, and drops connections to members that have left their place.
   void follow(const std::shared_ptr<const plan::Plan>& plan);
@@ -87,7 +87,7 @@ class OwnerSupervision {
 
   const Env env_;
   MemberConnections* const connections_;
-  Exchanges* const exchanges_;
+  exchange::Exchanges* const exchanges_;
   NetworkListener* const listener_;
   std::shared_ptr<const plan::Plan> plan_;
   supervision::Supervisor supervisor_;

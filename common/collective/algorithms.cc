@@ -51,14 +51,14 @@ absl::Status check_product(const Spec& spec, uint32_t ranks) {
 }
 
 // Returns the groups of a spec. Empty: it has neither groups nor factors.
-absl::StatusOr<Stage> groups_of(const Spec& spec, uint32_t ranks) {
+absl::StatusOr<Groups> groups_of(const Spec& spec, uint32_t ranks) {
   if (!spec.group_sizes.empty()) {
     if (!spec.factors.empty()) return absl::InvalidArgumentError("give either stages or groups");
-    Stage groups = groups_of_sizes(spec.group_sizes, ranks);
+    Groups groups = groups_of_sizes(spec.group_sizes, ranks);
     GLN_RETURN_IF_ERROR(check_groups(groups, ranks));
     return groups;
   }
-  if (spec.factors.empty()) return Stage();
+  if (spec.factors.empty()) return Groups();
   GLN_RETURN_IF_ERROR(check_product(spec, ranks));
   if (spec.factors.size() != 2) {
     return absl::InvalidArgumentError(absl::StrCat(spec.algorithm, " has ", spec.factors.size(),
@@ -111,7 +111,7 @@ absl::StatusOr<Schedule> make_blueconnect(const Spec& spec, uint32_t ranks) {
 }
 
 absl::StatusOr<Schedule> make_racks(const Spec& spec, uint32_t ranks) {
-  GLN_ASSIGN_OR_RETURN(const Stage groups, groups_of(spec, ranks));
+  GLN_ASSIGN_OR_RETURN(const Groups groups, groups_of(spec, ranks));
   if (groups.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "racks needs the stages RACKS,HOSTS: the number of racks, and the ranks in each, whose product is ", ranks));
@@ -121,7 +121,7 @@ absl::StatusOr<Schedule> make_racks(const Spec& spec, uint32_t ranks) {
 }
 
 absl::StatusOr<Schedule> make_two_level(const Spec& spec, uint32_t ranks) {
-  GLN_ASSIGN_OR_RETURN(Stage groups, groups_of(spec, ranks));
+  GLN_ASSIGN_OR_RETURN(Groups groups, groups_of(spec, ranks));
   if (groups.empty()) groups = even_groups(ranks, default_groups(ranks));
   uint64_t operations = uint64_t{4} * ranks * groups.size();
   for (const std::vector<uint32_t>& group : groups) operations += 4 * square(group.size());

@@ -12,10 +12,10 @@ std::vector<uint32_t> even_sizes(uint32_t ranks, uint32_t count) {
   return sizes;
 }
 
-Stage even_groups(uint32_t ranks, uint32_t count) { return groups_of_sizes(even_sizes(ranks, count), ranks); }
+Groups even_groups(uint32_t ranks, uint32_t count) { return groups_of_sizes(even_sizes(ranks, count), ranks); }
 
-Stage groups_of_sizes(const std::vector<uint32_t>& sizes, uint32_t ranks) {
-  Stage groups;
+Groups groups_of_sizes(const std::vector<uint32_t>& sizes, uint32_t ranks) {
+  Groups groups;
   uint32_t rank = 0;
   for (const uint32_t size : sizes) {
     std::vector<uint32_t>& group = groups.emplace_back();
@@ -24,7 +24,7 @@ Stage groups_of_sizes(const std::vector<uint32_t>& sizes, uint32_t ranks) {
   return groups;
 }
 
-absl::Status check_groups(const Stage& groups, uint32_t ranks) {
+absl::Status check_groups(const Groups& groups, uint32_t ranks) {
   std::vector<bool> seen(ranks, false);
   uint32_t count = 0;
   for (size_t group = 0; group < groups.size(); ++group) {

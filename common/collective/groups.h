@@ -13,13 +13,13 @@ namespace gleaner::collective {
 std::vector<uint32_t> even_sizes(uint32_t ranks, uint32_t count);
 
 // Returns groups of consecutive ranks with these sizes.
-Stage even_groups(uint32_t ranks, uint32_t count);
+Groups even_groups(uint32_t ranks, uint32_t count);
 
 // Returns groups of consecutive ranks with these sizes. check_groups() refuses them if the sizes do not add up to
 // `ranks`; no group goes on after rank `ranks`.
-Stage groups_of_sizes(const std::vector<uint32_t>& sizes, uint32_t ranks);
+Groups groups_of_sizes(const std::vector<uint32_t>& sizes, uint32_t ranks);
 
 // InvalidArgument: a rank of 0 … ranks - 1 is in no group or in two, another rank is in one, or a group is empty.
-absl::Status check_groups(const Stage& groups, uint32_t ranks);
+absl::Status check_groups(const Groups& groups, uint32_t ranks);
 
 }  // namespace gleaner::collective

@@ -7,7 +7,7 @@
 
 namespace gleaner::collective {
 
-Schedule racks(uint32_t ranks, const Stage& groups) {
+Schedule racks(uint32_t ranks, const Groups& groups) {
   const uint32_t count = static_cast<uint32_t>(groups.size());
   ScheduleBuilder builder("racks", ranks, count);
   std::vector<uint32_t> masters;

@@ -10,29 +10,29 @@ class Half {
       : builder_(builder), receive_(receive), kept_(kept) {}
 
   // Each member sends a part of the slice to the next member. After p - 1 steps member i has the sum of part i.
-  void ring_scatter(const Stage& groups, uint32_t size) {
+  void ring_scatter(const Groups& groups, uint32_t size) {
     for (uint32_t step = 0; step + 1 < size; ++step) {
       ring_step(groups, size, [&](uint32_t i) { return (i + 2 * size - 1 - step) % size; });
     }
     narrow(groups, size);
   }
-  void ring_gather(const Stage& groups, uint32_t size) {
+  void ring_gather(const Groups& groups, uint32_t size) {
     widen(groups, size);
     for (uint32_t step = 0; step + 1 < size; ++step) {
       ring_step(groups, size, [&](uint32_t i) { return (i + size - step) % size; });
     }
   }
 
-  void direct_scatter(const Stage& groups, uint32_t size) {
+  void direct_scatter(const Groups& groups, uint32_t size) {
     direct_step(groups, size, [](uint32_t, uint32_t to) { return to; });
     narrow(groups, size);
   }
-  void direct_gather(const Stage& groups, uint32_t size) {
+  void direct_gather(const Groups& groups, uint32_t size) {
     widen(groups, size);
     direct_step(groups, size, [](uint32_t from, uint32_t) { return from; });
   }
 
-  void halving_scatter(const Stage& groups, uint32_t size) {
+  void halving_scatter(const Groups& groups, uint32_t size) {
     for (uint32_t distance = 1; distance < size; distance *= 2) {
       for (const std::vector<uint32_t>& group : groups) {
         for (uint32_t i = 0; i < size; ++i) {
@@ -46,7 +46,7 @@ class Half {
       builder_.end_step();
     }
   }
-  void doubling_gather(const Stage& groups, uint32_t size) {
+  void doubling_gather(const Groups& groups, uint32_t size) {
     for (uint32_t distance = size / 2; distance > 0; distance /= 2) {
       for (const std::vector<uint32_t>& group : groups) {
         for (uint32_t i = 0; i < size; ++i) {
@@ -66,19 +66,19 @@ class Half {
   static Slice whole(const Slice& slice, uint32_t i, uint32_t parts) {
     return {slice.first - i * slice.count, slice.count * parts};
   }
-  void narrow(const Stage& groups, uint32_t size) {
+  void narrow(const Groups& groups, uint32_t size) {
     for (const std::vector<uint32_t>& group : groups) {
       for (uint32_t i = 0; i < size; ++i) kept_[group[i]] = part(kept_[group[i]], i, size);
     }
   }
-  void widen(const Stage& groups, uint32_t size) {
+  void widen(const Groups& groups, uint32_t size) {
     for (const std::vector<uint32_t>& group : groups) {
       for (uint32_t i = 0; i < size; ++i) kept_[group[i]] = whole(kept_[group[i]], i, size);
     }
   }
   // `sent(i)`: the part that member i sends.
   template <typename Sent>
-  void ring_step(const Stage& groups, uint32_t size, Sent sent) {
+  void ring_step(const Groups& groups, uint32_t size, Sent sent) {
     for (const std::vector<uint32_t>& group : groups) {
       for (uint32_t i = 0; i < size; ++i) {
         builder_.transfer(group[i], group[(i + 1) % size], part(kept_[group[i]], sent(i), size), receive_);
@@ -88,7 +88,7 @@ class Half {
   }
   // `sent(from, to)`: the part that one member sends to another.
   template <typename Sent>
-  void direct_step(const Stage& groups, uint32_t size, Sent sent) {
+  void direct_step(const Groups& groups, uint32_t size, Sent sent) {
     for (const std::vector<uint32_t>& group : groups) {
       for (uint32_t ahead = 1; ahead < size; ++ahead) {  // each member begins with another peer
         for (uint32_t i = 0; i < size; ++i) {
@@ -107,13 +107,13 @@ class Half {
 
 }  // namespace
 
-Stage digit_groups(const std::vector<uint32_t>& factors, size_t stage) {
+Groups digit_groups(const std::vector<uint32_t>& factors, size_t stage) {
   uint32_t ranks = 1, distance = 1;
   for (size_t i = 0; i < factors.size(); ++i) {
     ranks *= factors[i];
     if (i < stage) distance *= factors[i];
   }
-  Stage groups;
+  Groups groups;
   for (uint32_t first = 0; first < ranks; ++first) {
     if (first / distance % factors[stage] != 0) continue;
     std::vector<uint32_t>& group = groups.emplace_back();

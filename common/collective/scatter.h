@@ -18,13 +18,13 @@ enum class ScatterKind {
 };
 
 struct ScatterStage {
-  Stage groups;  // of equal size p
+  Groups groups;  // of equal size p
   ScatterKind kind = ScatterKind::kRing;
 };
 
 // Returns the groups of ranks whose numbers differ only in digit `stage` of a mixed radix system, whose digit 0 is the
 // least significant and takes factors[0] values. Members are in the order of that digit.
-Stage digit_groups(const std::vector<uint32_t>& factors, size_t stage);
+Groups digit_groups(const std::vector<uint32_t>& factors, size_t stage);
 
 // Adds an all-reduce by these stages, in this order, and back. Stages of one rank add nothing. Requires that the
 // groups' sizes divide the number of chunks one after the other, and that each stage has all ranks.

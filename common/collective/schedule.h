@@ -45,8 +45,9 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
-// A stage of a hierarchical algorithm: groups of ranks that each run a collective of their own, beside each other.
-using Stage = std::vector<std::vector<uint32_t>>;
+// Disjoint groups of ranks. In a stage of a hierarchical algorithm each group runs a collective of its own, beside the
+// others.
+using Groups = std::vector<std::vector<uint32_t>>;
 
 enum class Postcondition : uint8_t { kAllReduce, kAllGather };
 
@@ -61,7 +62,7 @@ struct Schedule {
   uint32_t ranks = 1;
   uint32_t chunks = 1;
   uint32_t steps = 0;                     // every op's step is below
-  std::vector<Stage> stages;              // empty for algorithms without stages
+  std::vector<Groups> stages;             // empty for algorithms without stages
   std::vector<std::vector<Op>> programs;  // by rank
 
   // Returns the number of contributions that fit into the vector.

@@ -22,7 +22,7 @@ class ScheduleBuilder {
   void transfer_chunks(uint32_t from, uint32_t to, const std::vector<uint32_t>& chunks, OpKind receive);
   // Ends the current step, which must have a transfer.
   void end_step();
-  void add_stage(Stage stage) { schedule_.stages.push_back(std::move(stage)); }
+  void add_stage(Groups groups) { schedule_.stages.push_back(std::move(groups)); }
   // Returns the schedule. The current step must be empty.
   Schedule take() { return std::move(schedule_); }
 

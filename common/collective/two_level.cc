@@ -21,7 +21,7 @@ struct Masters {
 
 // Numbers the chunks by the index of their global masters in their groups, then by group. So the chunks of a local
 // master follow each other, if groups have equal sizes.
-Masters assign(uint32_t ranks, const Stage& groups) {
+Masters assign(uint32_t ranks, const Groups& groups) {
   Masters masters;
   masters.local.resize(groups.size());
   std::vector<uint32_t> foreign(groups.size(), 0);  // by group: its chunks so far whose global master is elsewhere
@@ -43,7 +43,7 @@ Masters assign(uint32_t ranks, const Stage& groups) {
 
 // Numbers the chunks by their global masters. In every other group, the members take consecutive ones of the chunks
 // whose global master is elsewhere.
-Masters assign(const MasterCounts& counts, const Stage& groups) {
+Masters assign(const MasterCounts& counts, const Groups& groups) {
   Masters masters;
   masters.local.resize(groups.size());
   for (uint32_t global = 0; global < groups.size(); ++global) {
@@ -67,7 +67,7 @@ Masters assign(const MasterCounts& counts, const Stage& groups) {
 
 class TwoLevel {
  public:
-  TwoLevel(uint32_t ranks, const Stage& groups, Masters masters)
+  TwoLevel(uint32_t ranks, const Groups& groups, Masters masters)
       : groups_(groups),
         masters_(std::move(masters)),
         builder_("two-level", ranks, static_cast<uint32_t>(masters_.global_group.size())) {
@@ -134,7 +134,7 @@ class TwoLevel {
     if (!back) builder_.transfer_chunks(member, master, chunks, OpKind::kReceiveReduce);
   }
 
-  const Stage& groups_;
+  const Groups& groups_;
   const Masters masters_;
   ScheduleBuilder builder_;
   std::vector<std::vector<uint32_t>> chunks_;  // by rank: chunks of which it is a local master
@@ -148,7 +148,7 @@ uint32_t default_groups(uint32_t ranks) {
   return groups;
 }
 
-absl::Status check_masters(const MasterCounts& counts, uint32_t ranks, const Stage& groups) {
+absl::Status check_masters(const MasterCounts& counts, uint32_t ranks, const Groups& groups) {
   const auto wrong = [](const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); };
   if (counts.global.size() != ranks || counts.local.size() != ranks) {
     return wrong("there are ", counts.global.size(), " numbers of global and ", counts.local.size(),
@@ -174,7 +174,7 @@ absl::Status check_masters(const MasterCounts& counts, uint32_t ranks, const Sta
   return absl::OkStatus();
 }
 
-Schedule two_level(uint32_t ranks, const Stage& groups, const MasterCounts* counts) {
+Schedule two_level(uint32_t ranks, const Groups& groups, const MasterCounts* counts) {
   return TwoLevel(ranks, groups, counts == nullptr ? assign(ranks, groups) : assign(*counts, groups)).make();
 }
 

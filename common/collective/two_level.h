@@ -24,10 +24,10 @@ uint32_t default_groups(uint32_t ranks);
 
 // InvalidArgument: there is no count for each rank, a rank has more global than local chunks, the local ones of a group
 // are not as many as there are chunks, or there is none.
-absl::Status check_masters(const MasterCounts& counts, uint32_t ranks, const Stage& groups);
+absl::Status check_masters(const MasterCounts& counts, uint32_t ranks, const Groups& groups);
 
 // Requires groups that check_groups() accepts, and counts that check_masters() does. Without counts each rank is the
 // global master of one chunk.
-Schedule two_level(uint32_t ranks, const Stage& groups, const MasterCounts* counts = nullptr);
+Schedule two_level(uint32_t ranks, const Groups& groups, const MasterCounts* counts = nullptr);
 
 }  // namespace gleaner::collective

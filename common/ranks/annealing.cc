@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/ranks/map_cost.h"
+#include "common/ranks/path_table.h"
 #include "common/ranks/random.h"
-#include "common/ranks/routes.h"
 
 namespace gleaner::ranks {
 namespace {
@@ -61,13 +61,8 @@ void undo_move(Move move, RankMap& order) {
 
 class Search {
  public:
-  Search(MapCost cost, const Routes& routes, uint32_t ranks, uint32_t hosts, const SearchOptions& options)
-      : cost_(std::move(cost)),
-        routes_(routes),
-        ranks_(ranks),
-        hosts_(hosts),
-        options_(options),
-        random_(options.seed) {}
+  Search(MapCost cost, const PathTable& paths, uint32_t ranks, uint32_t hosts, const SearchOptions& options)
+      : cost_(std::move(cost)), paths_(paths), ranks_(ranks), hosts_(hosts), options_(options), random_(options.seed) {}
 
   FoundMap run() {
     begin();
@@ -114,7 +109,7 @@ class Search {
     left.erase(left.begin() + first);
     while (!left.empty()) {
       const auto distance = [&](uint32_t host) {
-        return std::pair(cost_.message_seconds(order.back(), host), routes_.channels(order.back(), host).size());
+        return std::pair(cost_.message_seconds(order.back(), host), paths_.channels(order.back(), host).size());
       };
       size_t nearest = 0;
       auto least = distance(left[0]);
@@ -251,7 +246,7 @@ class Search {
   }
 
   MapCost cost_;
-  const Routes& routes_;
+  const PathTable& paths_;
   const uint32_t ranks_, hosts_;
   const SearchOptions& options_;
   Random random_;
@@ -274,9 +269,9 @@ absl::StatusOr<FoundMap> find_rank_map(const collective::Schedule& schedule, con
   GLN_RETURN_IF_ERROR(check_map(identity(schedule.ranks), schedule.ranks, hosts));
   for (const RankMap& start : options.starts) GLN_RETURN_IF_ERROR(check_map(start, schedule.ranks, hosts));
   GLN_ASSIGN_OR_RETURN(std::vector<collective::StepPattern> patterns, collective::step_patterns(schedule));
-  const Routes routes(network);
-  MapCost cost(std::move(patterns), schedule.ranks, schedule.chunks_per_block(), network.topology, routes, bytes);
-  return Search(std::move(cost), routes, schedule.ranks, hosts, options).run();
+  const PathTable paths(network);
+  MapCost cost(std::move(patterns), schedule.ranks, schedule.chunks_per_block(), network.topology, paths, bytes);
+  return Search(std::move(cost), paths, schedule.ranks, hosts, options).run();
 }
 
 }  // namespace gleaner::ranks

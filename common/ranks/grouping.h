@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/collective/schedule.h"
 #include "common/ranks/embedding.h"
 #include "common/ranks/rank_map.h"
 
 namespace gleaner::ranks {
 
-using Groups = std::vector<std::vector<uint32_t>>;  // hosts, in ascending order in each group
+using collective::Groups;  // of hosts, in ascending order in each group
 
 struct GroupingOptions {
   uint32_t groups = 0;  // 1 or more; balanced_group_count() is the usual number

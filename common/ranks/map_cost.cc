@@ -28,8 +28,8 @@ uint64_t most_chunks(const std::vector<collective::Transfer>& transfers, uint32_
 }  // namespace
 
 MapCost::MapCost(std::vector<collective::StepPattern> patterns, uint32_t ranks, uint32_t chunks,
-                 const Topology& topology, const Routes& routes, uint64_t bytes)
-    : topology_(topology), routes_(routes), patterns_of_(ranks), load_(topology.channel_count(), 0) {
+                 const Topology& topology, const PathTable& paths, uint64_t bytes)
+    : topology_(topology), paths_(paths), patterns_of_(ranks), load_(topology.channel_count(), 0) {
   for (uint32_t channel = 0; channel < topology.channel_count(); ++channel) {
     seconds_per_chunk_.push_back(8.0 * static_cast<double>(bytes) / chunks / topology.bits_per_second(channel));
   }
@@ -58,13 +58,13 @@ MapCost::MapCost(std::vector<collective::StepPattern> patterns, uint32_t ranks, 
 
 double MapCost::message_seconds(uint32_t from, uint32_t to) const {
   double slowest = 0;
-  for (const uint32_t channel : routes_.channels(from, to)) slowest = std::max(slowest, seconds_per_chunk_[channel]);
-  return routes_.latency_seconds(from, to) + mean_chunks_ * slowest;
+  for (const uint32_t channel : paths_.channels(from, to)) slowest = std::max(slowest, seconds_per_chunk_[channel]);
+  return paths_.latency_seconds(from, to) + mean_chunks_ * slowest;
 }
 
 MapCost::Value MapCost::measure(const Pattern& pattern, const RankMap& host_of) {
   for (const collective::Transfer& transfer : pattern.transfers) {
-    for (const uint32_t channel : routes_.channels(host_of[transfer.from], host_of[transfer.to])) {
+    for (const uint32_t channel : paths_.channels(host_of[transfer.from], host_of[transfer.to])) {
       load_[channel] += transfer.chunks;
     }
   }
@@ -72,15 +72,15 @@ MapCost::Value MapCost::measure(const Pattern& pattern, const RankMap& host_of) 
   for (const collective::Transfer& transfer : pattern.transfers) {
     const uint32_t from = host_of[transfer.from], to = host_of[transfer.to];
     double seconds = 0;
-    for (const uint32_t channel : routes_.channels(from, to)) {
+    for (const uint32_t channel : paths_.channels(from, to)) {
       seconds = std::max(seconds, load_[channel] * seconds_per_chunk_[channel]);
     }
-    seconds += routes_.latency_seconds(from, to);
+    seconds += paths_.latency_seconds(from, to);
     worst = std::max(worst, seconds);
     sum += seconds;
   }
   for (const collective::Transfer& transfer : pattern.transfers) {
-    for (const uint32_t channel : routes_.channels(host_of[transfer.from], host_of[transfer.to])) load_[channel] = 0;
+    for (const uint32_t channel : paths_.channels(host_of[transfer.from], host_of[transfer.to])) load_[channel] = 0;
   }
   return {worst, worst + kMeanPart * sum / static_cast<double>(std::max<size_t>(pattern.transfers.size(), 1))};
 }
@@ -143,7 +143,7 @@ double MapCost::bound_seconds() const {
   double latency = std::numeric_limits<double>::infinity();
   for (uint32_t from = 0; from < hosts; ++from) {
     for (uint32_t to = 0; to < hosts; ++to) {
-      if (from != to) latency = std::min(latency, routes_.latency_seconds(from, to));
+      if (from != to) latency = std::min(latency, paths_.latency_seconds(from, to));
     }
   }
   // A host with several links may send to several peers at once.
@@ -170,7 +170,7 @@ double MapCost::visits() const {
   const uint32_t hosts = topology_.host_count();
   size_t channels = 0, transfers = 0;
   for (uint32_t from = 0; from < hosts; ++from) {
-    for (uint32_t to = 0; to < hosts; ++to) channels += routes_.channels(from, to).size();
+    for (uint32_t to = 0; to < hosts; ++to) channels += paths_.channels(from, to).size();
   }
   for (const Pattern& pattern : patterns_) transfers += pattern.transfers.size();
   const double pairs = std::max(1.0, static_cast<double>(hosts) * (hosts - 1.0));

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "common/collective/cost.h"
+#include "common/ranks/path_table.h"
 #include "common/ranks/rank_map.h"
-#include "common/ranks/routes.h"
 
 namespace gleaner::ranks {
 
@@ -26,9 +26,9 @@ class MapCost {
     double energy = 0;
   };
 
-  // `bytes`: of the whole vector, which the schedule cuts into `chunks` chunks. `routes` must outlive the object.
+  // `bytes`: of the whole vector, which the schedule cuts into `chunks` chunks. `paths` must outlive the object.
   MapCost(std::vector<collective::StepPattern> patterns, uint32_t ranks, uint32_t chunks,
-          const topology::Topology& topology, const Routes& routes, uint64_t bytes);
+          const topology::Topology& topology, const PathTable& paths, uint64_t bytes);
 
   // Returns the most energy of a map with this cost.
   static double most_energy(double seconds) { return (1 + kMeanPart) * seconds; }
@@ -65,7 +65,7 @@ class MapCost {
   void find_affected(std::span<const uint32_t> changed);
 
   const topology::Topology& topology_;
-  const Routes& routes_;
+  const PathTable& paths_;
   std::vector<double> seconds_per_chunk_;           // by channel
   std::vector<Pattern> patterns_;                   // those with most bytes first
   std::vector<std::vector<uint32_t>> patterns_of_;  // by rank

@@ -20,7 +20,7 @@ bool is_complete(const Autotune::Measured& measured, size_t ranks) {
 
 }  // namespace
 
-Autotune::Autotune(collective::Stage groups, collective::MasterCounts counts, AutotuneOptions options)
+Autotune::Autotune(collective::Groups groups, collective::MasterCounts counts, AutotuneOptions options)
     : groups_(std::move(groups)), options_(options), group_of_(counts.global.size()), counts_(std::move(counts)) {
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     for (const uint32_t rank : groups_[g]) group_of_[rank] = g;

@@ -43,7 +43,7 @@ class Autotune {
   };
 
   // `groups`: as check_groups() accepts. `counts`: with which the job begins.
-  Autotune(collective::Stage groups, collective::MasterCounts counts, AutotuneOptions options = {});
+  Autotune(collective::Groups groups, collective::MasterCounts counts, AutotuneOptions options = {});
 
   // Returns the numbers with which the job should go on; nothing if they should not change. Ignores a measurement that
   // lacks a speed or a bandwidth above 0 for some rank.
@@ -65,7 +65,7 @@ class Autotune {
   uint32_t move_global(uint32_t from, uint32_t to, uint32_t most);
   uint32_t move_local(uint32_t from, uint32_t to, uint32_t most);
 
-  const collective::Stage groups_;
+  const collective::Groups groups_;
   const AutotuneOptions options_;
   std::vector<uint32_t> group_of_;  // by rank
   uint32_t chunks_ = 0;

@@ -14,7 +14,7 @@
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/factorizations.h"
-#include "common/strategy/racks.h"
+#include "common/strategy/rack_times.h"
 
 namespace gleaner::strategy {
 namespace {
@@ -208,7 +208,7 @@ class Stages {
 };
 
 // Appends the schedules whose groups are the racks, if a rack has several workers.
-void add_grouped(const collective::Stage& racks, std::vector<collective::Spec>& all) {
+void add_grouped(const collective::Groups& racks, std::vector<collective::Spec>& all) {
   std::vector<uint32_t> sizes;
   for (const std::vector<uint32_t>& rack : racks) sizes.push_back(static_cast<uint32_t>(rack.size()));
   if (sizes.size() == std::accumulate(sizes.begin(), sizes.end(), 0u)) return;
@@ -221,7 +221,7 @@ void add_grouped(const collective::Stage& racks, std::vector<collective::Spec>& 
 
 // Returns schedules that may serve n ranks.
 std::vector<collective::Spec> possible_schedules(PlacedWorkers& placed) {
-  const collective::Stage racks = racks_of(placed.network.topology, static_cast<uint32_t>(placed.host_of.size()));
+  const collective::Groups racks = racks_of(placed.network.topology, static_cast<uint32_t>(placed.host_of.size()));
   // Stages are compared with the ranks in the order of the racks, as rank maps put them.
   std::iota(placed.host_of.begin(), placed.host_of.end(), 0);
   auto next = placed.host_of.begin();

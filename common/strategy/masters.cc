@@ -9,8 +9,8 @@
 namespace gleaner::strategy {
 namespace {
 
+using collective::Groups;
 using collective::MasterCounts;
-using collective::Stage;
 
 // Returns whole parts of `total` in proportion to the weights (largest remainders first). Requires a weight above 0.
 std::vector<uint32_t> split(uint32_t total, std::span<const double> weights) {
@@ -30,7 +30,7 @@ std::vector<uint32_t> split(uint32_t total, std::span<const double> weights) {
 }
 
 // Returns numbers in proportion to the weights of ranks.
-MasterCounts in_proportion(const Stage& groups, uint32_t chunks, const std::vector<double>& weights) {
+MasterCounts in_proportion(const Groups& groups, uint32_t chunks, const std::vector<double>& weights) {
   MasterCounts counts{std::vector<uint32_t>(weights.size()), std::vector<uint32_t>(weights.size())};
   std::vector<double> of_groups;
   const auto weight_of = [&](const std::vector<uint32_t>& group) {
@@ -57,7 +57,7 @@ MasterCounts in_proportion(const Stage& groups, uint32_t chunks, const std::vect
 // Moves chunks away from the rank that takes longest.
 class Descent {
  public:
-  Descent(const Stage& groups, const std::vector<double>& bandwidths, MasterCounts counts)
+  Descent(const Groups& groups, const std::vector<double>& bandwidths, MasterCounts counts)
       : groups_(groups), bandwidths_(bandwidths), counts_(std::move(counts)), group_of_(bandwidths.size()) {
     for (uint32_t g = 0; g < groups.size(); ++g) {
       for (const uint32_t rank : groups[g]) group_of_[rank] = g;
@@ -169,7 +169,7 @@ class Descent {
   // Pairs of moves take time in the square of the ranks, and win only where a rank masters few chunks.
   static constexpr size_t kMaxRanksForTwoMoves = 64;
 
-  const Stage& groups_;
+  const Groups& groups_;
   const std::vector<double>& bandwidths_;
   MasterCounts counts_;
   std::vector<uint32_t> group_of_;
@@ -178,13 +178,13 @@ class Descent {
 
 }  // namespace
 
-MasterCounts even_masters(const Stage& groups, uint32_t chunks) {
+MasterCounts even_masters(const Groups& groups, uint32_t chunks) {
   size_t ranks = 0;
   for (const std::vector<uint32_t>& group : groups) ranks += group.size();
   return in_proportion(groups, chunks, std::vector<double>(ranks, 1.0));
 }
 
-std::vector<double> loads_of(const MasterCounts& counts, const Stage& groups) {
+std::vector<double> loads_of(const MasterCounts& counts, const Groups& groups) {
   const double chunks = std::accumulate(counts.global.begin(), counts.global.end(), 0.0);
   std::vector<double> loads(counts.global.size());
   for (const std::vector<uint32_t>& group : groups) {
@@ -197,14 +197,14 @@ std::vector<double> loads_of(const MasterCounts& counts, const Stage& groups) {
   return loads;
 }
 
-double longest_time(const MasterCounts& counts, const Stage& groups, const std::vector<double>& bandwidths) {
+double longest_time(const MasterCounts& counts, const Groups& groups, const std::vector<double>& bandwidths) {
   const std::vector<double> loads = loads_of(counts, groups);
   double most = 0;
   for (size_t rank = 0; rank < loads.size(); ++rank) most = std::max(most, loads[rank] / bandwidths[rank]);
   return most;
 }
 
-MasterCounts quicktune(const Stage& groups, uint32_t chunks, const std::vector<double>& bandwidths) {
+MasterCounts quicktune(const Groups& groups, uint32_t chunks, const std::vector<double>& bandwidths) {
   MasterCounts best = Descent(groups, bandwidths, in_proportion(groups, chunks, bandwidths)).run();
   MasterCounts other = Descent(groups, bandwidths, even_masters(groups, chunks)).run();
   return longest_time(best, groups, bandwidths) <= longest_time(other, groups, bandwidths) ? best : other;

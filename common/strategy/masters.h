@@ -20,20 +20,20 @@ namespace gleaner::strategy {
 
 // Returns numbers that are nearly equal within a group, and between groups in proportion to their sizes, for `chunks`
 // chunks. Requires groups that check_groups() accepts, and chunks >= 1.
-collective::MasterCounts even_masters(const collective::Stage& groups, uint32_t chunks);
+collective::MasterCounts even_masters(const collective::Groups& groups, uint32_t chunks);
 
 // Returns the chunks that each rank carries each way in a step.
-std::vector<double> loads_of(const collective::MasterCounts& counts, const collective::Stage& groups);
+std::vector<double> loads_of(const collective::MasterCounts& counts, const collective::Groups& groups);
 
 // Returns the longest time of a rank: its load divided by its bandwidth.
-double longest_time(const collective::MasterCounts& counts, const collective::Stage& groups,
+double longest_time(const collective::MasterCounts& counts, const collective::Groups& groups,
                     const std::vector<double>& bandwidths);
 
 // Returns numbers with which the longest time of a rank, its load divided by its bandwidth, is nearly the least. Begins
 // with numbers in proportion to the bandwidths, of groups for global and of ranks for local masters, as Quicktune does,
 // and then moves chunks away from the rank that takes longest, one or two at a time, as long as that helps. Does so
 // from even numbers, too, and takes the better result. `bandwidths`: by rank, all above 0, in any unit.
-collective::MasterCounts quicktune(const collective::Stage& groups, uint32_t chunks,
+collective::MasterCounts quicktune(const collective::Groups& groups, uint32_t chunks,
                                    const std::vector<double>& bandwidths);
 
 }  // namespace gleaner::strategy

@@ -7,7 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/strategy/probed_racks.h"
-#include "common/strategy/racks.h"
+#include "common/strategy/rack_times.h"
 #include "common/topology/probes.h"
 
 namespace gleaner::strategy {
@@ -29,7 +29,7 @@ absl::Status find_tree(const Strategy& strategy, uint32_t workers, JobNetwork& n
 void set_groups(const JobNetwork& network, uint32_t workers, Strategy& strategy) {
   auto* const schedule = std::get_if<collective::Spec>(&strategy);
   if (!has_groups(schedule) || !schedule->factors.empty()) return;
-  const collective::Stage racks = racks_of(network.topology, workers);
+  const collective::Groups racks = racks_of(network.topology, workers);
   schedule->factors = equal_stages(racks);
   if (!schedule->factors.empty()) return;
   for (const std::vector<uint32_t>& rack : racks) schedule->group_sizes.push_back(static_cast<uint32_t>(rack.size()));

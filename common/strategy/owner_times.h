@@ -13,7 +13,7 @@
 // for each owner has only first ones, so its two phases follow each other. For many partitions, t is near the bound of
 // common/plan. Shares are the planner's; between switches, those of the bound with uplinks.
 //
-// Latencies are not counted. On one switch, t differs from the simulation (sim/plan_run.h) by less than 3 % for nine
+// Latencies are not counted. On one switch, t differs from the simulation (netsim/plan_run.h) by less than 3 % for nine
 // tenths of the random fleets of the test, and by less than 20 % for all of them.
 #pragma once
 

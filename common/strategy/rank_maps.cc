@@ -17,7 +17,7 @@
 #include "common/ranks/hdrm.h"
 #include "common/strategy/candidates.h"
 #include "common/strategy/masters.h"
-#include "common/strategy/racks.h"
+#include "common/strategy/rack_times.h"
 #include "common/topology/network.h"
 #include "common/topology/subset.h"
 
@@ -67,7 +67,7 @@ absl::StatusOr<Timed> time(const collective::Schedule& schedule, const Part& par
 void weigh_masters(const collective::Schedule& schedule, const std::vector<double>& bits_per_second,
                    const ranks::RankMap& host_of, collective::Spec& spec) {
   if (spec.algorithm != "two-level") return;
-  const collective::Stage& groups = schedule.stages[0];
+  const collective::Groups& groups = schedule.stages[0];
   const uint32_t chunks = kChunksOfEachWorker * schedule.ranks;
   std::vector<double> by_rank;
   for (const uint32_t host : host_of) by_rank.push_back(bits_per_second[host]);
@@ -99,7 +99,7 @@ absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summ
                                                    " summers; each needs a host of its own"));
   }
   if (network.source != RankMapSource::kGiven) return absl::OkStatus();
-  return ranks::check_map(network.given, workers, workers);
+  return ranks::check_map(network.host_of, workers, workers);
 }
 
 absl::StatusOr<std::vector<MappedSpec>> map_ranks(const JobNetwork& network, uint32_t workers,
@@ -116,7 +116,7 @@ absl::StatusOr<std::vector<MappedSpec>> map_ranks(const JobNetwork& network, uin
     if (schedule.postcondition == collective::Postcondition::kAllGather) continue;
     all.partition_bytes = plan::sliced_partition_bytes(by_default, collective::slices_per_vector(schedule));
     GLN_ASSIGN_OR_RETURN(Timed timed, network.source == RankMapSource::kSearch ? search(schedule, all)
-                                                                               : time(schedule, all, network.given));
+                                                                               : time(schedule, all, network.host_of));
     MapTimes& times = timed.times;
     const bool gains = times.seconds < times.identity_seconds * (1 - kLeastGain);
     if (network.source == RankMapSource::kSearch && !gains) {

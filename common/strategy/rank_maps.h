@@ -19,7 +19,7 @@ namespace gleaner::strategy {
 enum class RankMapSource {
   kSearch,    // common/ranks searches a map for each schedule over the cost model
   kIdentity,  // worker i has rank i
-  kGiven,     // JobNetwork::given
+  kGiven,     // JobNetwork::host_of
 };
 
 // The modelled times of a partition of a large tensor.
@@ -40,7 +40,7 @@ struct MappedSpec {
 struct JobNetwork {
   topology::Topology topology;
   RankMapSource source = RankMapSource::kSearch;
-  ranks::RankMap given;  // the worker of each rank
+  ranks::RankMap host_of;  // with kGiven: the worker of each rank
   // The schedules whose map differs from the identity, or whose ranks master different numbers of chunks: the result of
   // map_ranks().
   std::vector<MappedSpec> mapped;

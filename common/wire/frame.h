@@ -40,7 +40,8 @@ enum class FrameType : uint8_t {
   kFetch = 20,  // owner to worker: asks for a result that an earlier owner made and that some worker lacks; no payload
   kHand = 21,   // worker to owner: the result that kFetch asked for
   // Worker to owner: asks which results every worker has; payload: PartitionKey[] of the results that the worker keeps
-  // from earlier owners, or none. Owner to worker: every worker has the results numbered below `confirmed`, and those in
+  // from earlier owners, or none. Owner to worker: every worker has the results numbered below `confirmed`, and those
+  // in
   // the payload, which are some of the keys asked about.
   kRelease = 22,
   // Owner to worker: the owner will never accept that frame, so the worker's session ends; payload: a message for the
@@ -48,7 +49,7 @@ enum class FrameType : uint8_t {
   kRefuse = 23,
   // Owner to worker: the plan of `epoch` is in force at the owner. Sent first on every connection, and when it changes.
   kCommitted = 24,
-  // Worker to worker: a slice of a partition, by the schedule of a collective (comm-lib/collective). `sequence` counts
+  // Worker to worker: a slice of a partition, by the schedule of a collective (comm-lib/executor). `sequence` counts
   // the slices to that worker, and `confirmed` those from it that have arrived.
   kSlice = 25,
   // Worker to worker: every slice before `confirmed` has arrived; no payload.
@@ -76,8 +77,8 @@ struct Header {
   // Number of earlier push_pulls of the tensor that owners sum; in a kSlice or kAwait: that this schedule sums. For
   // kPing and kPong see FrameType.
   uint64_t step = 0;
-  // The number of a result among those of its owner, or of a slice among those to this receiver; it may wrap around. Else
-  // zero; checked
+  // The number of a result among those of its owner, or of a slice among those to this receiver; it may wrap around.
+  // Else zero; checked
   uint32_t sequence = 0;
   // The results or slices with lower numbers are confirmed: every worker has those results (kResult, kRelease), or the
   // sender of this frame has those slices of the receiver (kSlice, kArrived, kAwait). Else zero; checked
@@ -128,7 +129,7 @@ uint64_t job_number(absl::string_view job);
 
 constexpr bool is_handshake(FrameType type) { return type >= FrameType::kHello && type <= FrameType::kReject; }
 
-// Returns whether frames of this type go between workers that execute schedules (comm-lib/collective).
+// Returns whether frames of this type go between workers that execute schedules (comm-lib/executor).
 constexpr bool is_of_schedule(FrameType type) {
   return type == FrameType::kSlice || type == FrameType::kArrived || type == FrameType::kAwait;
 }

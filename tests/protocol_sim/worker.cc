@@ -64,12 +64,12 @@ Worker::Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Co
 
 // Composes the exchanges as NetworkStage does (comm-lib/network/network_stage.cc).
 void Worker::open_exchanges(const kernels::Kernels* kernels) {
-  using SummedBy = network::Exchanges::SummedBy;
+  using SummedBy = exchange::Exchanges::SummedBy;
   auto session = std::make_unique<session::Session>(session_options(index_, world_->scenario), &world_->pool);
   session_ = session.get();
   exchanges_.add(SummedBy::kOwners, std::move(session));
-  const collective::Options options{kJob, index_, world_->scenario.window_bytes};
-  auto executor = std::make_unique<collective::Executor>(options, &world_->pool, kernels);
+  const executor::Options options{kJob, index_, world_->scenario.window_bytes};
+  auto executor = std::make_unique<executor::Executor>(options, &world_->pool, kernels);
   executor_ = executor.get();
   exchanges_.add(SummedBy::kWorkers, std::move(executor));
 }
@@ -435,7 +435,7 @@ std::string Worker::describe() const {
 
 void Worker::check_end() const {
   const session::Counters& counters = session_->counters();
-  const collective::Counters& slices = executor_->counters();
+  const executor::Counters& slices = executor_->counters();
   if (counters.outstanding_bytes != 0 && !failed_ && !lost_) {
     world_->report->fail("worker ", index_, " has ", counters.outstanding_bytes, " bytes outstanding");
   }

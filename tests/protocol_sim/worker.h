@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "comm-lib/collective/executor.h"
-#include "comm-lib/network/exchanges.h"
+#include "comm-lib/exchange/exchanges.h"
+#include "comm-lib/executor/executor.h"
 #include "comm-lib/session/session.h"
 #include "comm-lib/supervision/hold_limit.h"
 #include "comm-lib/supervision/reports.h"
@@ -119,9 +119,9 @@ class Worker final : private Follower::Events {
   World* const world_;
   Process process_;
   Summer summer_;
-  network::Exchanges exchanges_;
-  const session::Session* session_ = nullptr;       // one of exchanges_
-  const collective::Executor* executor_ = nullptr;  // one of exchanges_
+  exchange::Exchanges exchanges_;
+  const session::Session* session_ = nullptr;     // one of exchanges_
+  const executor::Executor* executor_ = nullptr;  // one of exchanges_
   Follower follower_;
   supervision::Supervisor supervisor_;
   supervision::Actions supervised_;

@@ -136,7 +136,7 @@ TEST(Algorithms, StagesMustFit) {
 }
 
 TEST(Algorithms, GroupsMustFit) {
-  const auto error = [](const Stage& groups) { return std::string(check_groups(groups, 3).message()); };
+  const auto error = [](const Groups& groups) { return std::string(check_groups(groups, 3).message()); };
   EXPECT_EQ(error({{0, 1}}), "rank 2 is in no group");
   EXPECT_EQ(error({{0, 1}, {2, 1}}), "rank 1 occurs twice in the groups");
   EXPECT_EQ(error({{0, 1}, {2, 3}}), "group 1 names rank 3, but there are 3 ranks");
@@ -325,7 +325,7 @@ TEST(TwoLevel, GroupsOfAnySizes) {
 // A rank sends a chunk once if it masters it for nobody, |G(i)| times as a plain local master, and |G(i)| - 1 + |G| - 1
 // times as the global master (Quicktune's terms in Luo §4.2.3, without the rank itself).
 TEST(TwoLevel, MastersTakeTheirChunks) {
-  const Stage groups = {{6, 0}, {5}, {1, 2, 3, 4}};
+  const Groups groups = {{6, 0}, {5}, {1, 2, 3, 4}};
   const std::vector<uint32_t> global = {3, 0, 2, 0, 1, 0, 4}, local = {4, 0, 7, 2, 1, 10, 6};
   const MasterCounts counts{global, local};
   const Schedule schedule = two_level(7, groups, &counts);

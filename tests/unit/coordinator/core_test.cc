@@ -22,9 +22,9 @@ using testing::Not;
 
 // A core with members and a clock. Members answer messages of the core only where a test makes them do so. The stream
 // of seat s (fleet.h) is 100 + s.
-class Stage {
+class CoreRig {
  public:
-  explicit Stage(const Options& options) : options_(options), core(options, now) {}
+  explicit CoreRig(const Options& options) : options_(options), core(options, now) {}
 
   StreamId stream(uint32_t seat) const { return 100 + seat; }
   Identity identity(uint32_t seat) const {
@@ -105,26 +105,26 @@ plan::Tensor tensor(const std::string& name, uint64_t elements = 1000, int32_t p
 
 TEST(Core, CommitsAfterTheLastAcknowledgementInAnyOrder) {
   for (const std::vector<uint32_t>& order : {std::vector<uint32_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}) {
-    Stage stage(options(3, 1));
-    stage.join_all();
+    CoreRig rig(options(3, 1));
+    rig.join_all();
     for (uint32_t epoch = 1; epoch <= 3; ++epoch) {
       for (const uint32_t seat : order) {
-        EXPECT_EQ(stage.core.plan().epoch, epoch - 1);
-        stage.core.on_acknowledged(stage.stream(seat), epoch, stage.now, stage.actions);
+        EXPECT_EQ(rig.core.plan().epoch, epoch - 1);
+        rig.core.on_acknowledged(rig.stream(seat), epoch, rig.now, rig.actions);
       }
-      EXPECT_EQ(stage.core.plan().epoch, epoch);
-      for (uint32_t rank = 0; rank < 3; ++rank) stage.declare(rank, {tensor(absl::StrCat("after", epoch))});
+      EXPECT_EQ(rig.core.plan().epoch, epoch);
+      for (uint32_t rank = 0; rank < 3; ++rank) rig.declare(rank, {tensor(absl::StrCat("after", epoch))});
     }
   }
 }
 
 TEST(Core, PreparesTheFirstPlanWhenAllMembersHaveJoinedAndCommitsWhenAllHaveIt) {
-  Stage stage(options(2, 1, 2));
-  for (uint32_t seat = 0; seat < 4; ++seat) stage.join(seat);
-  EXPECT_EQ(stage.last<Prepare>(), nullptr);
-  stage.join(4);
-  EXPECT_THAT(stage.told<Prepare>(), ElementsAre(100, 101, 102, 103, 104));
-  const plan::Plan& plan = *stage.last<Prepare>()->plan;
+  CoreRig rig(options(2, 1, 2));
+  for (uint32_t seat = 0; seat < 4; ++seat) rig.join(seat);
+  EXPECT_EQ(rig.last<Prepare>(), nullptr);
+  rig.join(4);
+  EXPECT_THAT(rig.told<Prepare>(), ElementsAre(100, 101, 102, 103, 104));
+  const plan::Plan& plan = *rig.last<Prepare>()->plan;
   EXPECT_EQ(plan::validate(plan), absl::OkStatus());
   EXPECT_EQ(plan.epoch, 1u);
   EXPECT_EQ(plan.local_ranks, 2u);
@@ -132,48 +132,48 @@ TEST(Core, PreparesTheFirstPlanWhenAllMembersHaveJoinedAndCommitsWhenAllHaveIt) 
   EXPECT_EQ(plan.members[1].address, "10.0.0.2:7000") << "the address of local rank 0";
   EXPECT_EQ(plan.members[2].address, "10.0.0.4:7000");
   for (uint32_t seat : {4, 2, 1, 1, 3, 0}) {
-    EXPECT_EQ(stage.last<Commit>(), nullptr) << "before seat " << seat;
-    stage.core.on_acknowledged(stage.stream(seat), 1, stage.now, stage.actions);
+    EXPECT_EQ(rig.last<Commit>(), nullptr) << "before seat " << seat;
+    rig.core.on_acknowledged(rig.stream(seat), 1, rig.now, rig.actions);
   }
-  EXPECT_THAT(stage.told<Commit>(), ElementsAre(100, 101, 102, 103, 104));
+  EXPECT_THAT(rig.told<Commit>(), ElementsAre(100, 101, 102, 103, 104));
 }
 
 TEST(Core, WelcomesMembersByTheirPlanIndex) {
-  Stage stage(options(2, 2, 2));
+  CoreRig rig(options(2, 2, 2));
   std::vector<uint32_t> members;
   for (uint32_t seat = 0; seat < 6; ++seat) {
-    stage.join(seat);
-    members.push_back(stage.last<Welcome>()->member);
+    rig.join(seat);
+    members.push_back(rig.last<Welcome>()->member);
   }
   EXPECT_THAT(members, ElementsAre(0, 0, 1, 1, 2, 3));
-  EXPECT_THAT(stage.actions.notes[1], HasSubstr("2 of 4 ranks, 0 of 2 summers"));
+  EXPECT_THAT(rig.actions.notes[1], HasSubstr("2 of 4 ranks, 0 of 2 summers"));
 }
 
 TEST(Core, GivesSummersWithoutAnIndexTheNextFreeIndex) {
-  Stage stage(options(1, 3));
-  Identity summer = stage.identity(2);  // summer 1
-  stage.core.on_joined(1, summer, std::nullopt, stage.now, stage.actions);
+  CoreRig rig(options(1, 3));
+  Identity summer = rig.identity(2);  // summer 1
+  rig.core.on_joined(1, summer, std::nullopt, rig.now, rig.actions);
   summer.index = std::nullopt;
   std::vector<uint32_t> members;
   for (StreamId id = 2; id <= 3; ++id) {
-    stage.core.on_joined(id, summer, std::nullopt, stage.now, stage.actions);
-    members.push_back(stage.last<Welcome>()->member);
+    rig.core.on_joined(id, summer, std::nullopt, rig.now, rig.actions);
+    members.push_back(rig.last<Welcome>()->member);
   }
   EXPECT_THAT(members, ElementsAre(1, 3));
-  stage.core.on_joined(4, summer, std::nullopt, stage.now, stage.actions);
-  EXPECT_TRUE(absl::IsAlreadyExists(stage.last<Rejected>()->why));
+  rig.core.on_joined(4, summer, std::nullopt, rig.now, rig.actions);
+  EXPECT_TRUE(absl::IsAlreadyExists(rig.last<Rejected>()->why));
 }
 
 TEST(Core, BandwidthsComeFromTheListsThenTheOptionThenTheMembers) {
   const auto bandwidths = [](const Options& given) {
-    Stage stage(given);
+    CoreRig rig(given);
     for (uint32_t seat = 0; seat < 3; ++seat) {
-      Identity identity = stage.identity(seat);
+      Identity identity = rig.identity(seat);
       identity.bits_per_second = seat == 1 ? 0 : 5e9;
-      stage.core.on_joined(stage.stream(seat), identity, std::nullopt, stage.now, stage.actions);
+      rig.core.on_joined(rig.stream(seat), identity, std::nullopt, rig.now, rig.actions);
     }
     std::vector<double> result;
-    for (const plan::Member& member : stage.last<Prepare>()->plan->members) result.push_back(member.bits_per_second);
+    for (const plan::Member& member : rig.last<Prepare>()->plan->members) result.push_back(member.bits_per_second);
     return result;
   };
   Options given = options(2, 1);
@@ -185,113 +185,113 @@ TEST(Core, BandwidthsComeFromTheListsThenTheOptionThenTheMembers) {
 }
 
 TEST(Core, PlansTensorsThatAllRanksDeclaredInTheOrderOfRankZero) {
-  Stage stage(options(2, 1));
-  stage.start();
-  stage.declare(1, {tensor("a", 10, 9), tensor("b", 20, 9)});
-  stage.declare(0, {tensor("b", 20, 1), tensor("x", 5, 2), tensor("a", 10, 3)});
-  ASSERT_THAT(stage.told<Prepare>(), ElementsAre(100, 101, 102));
-  const std::shared_ptr<const plan::Plan> second = stage.last<Prepare>()->plan;
+  CoreRig rig(options(2, 1));
+  rig.start();
+  rig.declare(1, {tensor("a", 10, 9), tensor("b", 20, 9)});
+  rig.declare(0, {tensor("b", 20, 1), tensor("x", 5, 2), tensor("a", 10, 3)});
+  ASSERT_THAT(rig.told<Prepare>(), ElementsAre(100, 101, 102));
+  const std::shared_ptr<const plan::Plan> second = rig.last<Prepare>()->plan;
   EXPECT_EQ(second->epoch, 2u);
   EXPECT_THAT(second->tensors, ElementsAre(tensor("b", 20, 1, 2), tensor("a", 10, 3, 2)));
 
   // Tensors that are agreed on while a plan is proposed wait for the next plan.
-  stage.declare(1, {tensor("x", 5)});
-  EXPECT_THAT(stage.told<Prepare>(), ElementsAre(100, 101, 102));
-  stage.acknowledge_all(2);
-  EXPECT_THAT(stage.told<Commit>(), ElementsAre(100, 101, 102));
-  const std::shared_ptr<const plan::Plan> third = stage.last<Prepare>()->plan;
+  rig.declare(1, {tensor("x", 5)});
+  EXPECT_THAT(rig.told<Prepare>(), ElementsAre(100, 101, 102));
+  rig.acknowledge_all(2);
+  EXPECT_THAT(rig.told<Commit>(), ElementsAre(100, 101, 102));
+  const std::shared_ptr<const plan::Plan> third = rig.last<Prepare>()->plan;
   EXPECT_EQ(third->epoch, 3u);
   EXPECT_EQ(plan::check_successor(*third, *second), absl::OkStatus());
   EXPECT_EQ(third->tensors.back(), tensor("x", 5, 2, 3));
 }
 
 TEST(Core, AcceptsDeclarationsBeforeTheStart) {
-  Stage stage(options(1, 1));
-  stage.join(0);
-  stage.declare(0, {tensor("a")});
-  stage.join(1);
-  stage.acknowledge_all(1);
-  EXPECT_EQ(stage.last<Prepare>()->plan->epoch, 2u);
+  CoreRig rig(options(1, 1));
+  rig.join(0);
+  rig.declare(0, {tensor("a")});
+  rig.join(1);
+  rig.acknowledge_all(1);
+  EXPECT_EQ(rig.last<Prepare>()->plan->epoch, 2u);
 }
 
 TEST(Core, PartitionsHaveTheRequestedSize) {
   Options given = options(2, 0);
   given.partition_bytes = 4096;
-  Stage stage(given);
-  stage.start();
-  for (uint32_t rank = 0; rank < 2; ++rank) stage.declare(rank, {tensor("a", 1 << 20)});
+  CoreRig rig(given);
+  rig.start();
+  for (uint32_t rank = 0; rank < 2; ++rank) rig.declare(rank, {tensor("a", 1 << 20)});
   uint32_t largest = 0;
-  for (const plan::Partition& part : stage.last<Prepare>()->plan->partitions) largest = std::max(largest, part.bytes);
+  for (const plan::Partition& part : rig.last<Prepare>()->plan->partitions) largest = std::max(largest, part.bytes);
   EXPECT_EQ(largest, 4096u);
 }
 
 TEST(Core, ARepeatedDeclarationIsHarmless) {
-  Stage stage(options(2, 0));
-  stage.start();
-  stage.declare(0, {tensor("a")});
-  stage.declare(0, {tensor("a")});
-  EXPECT_EQ(stage.last<Prepare>(), nullptr) << "a repeated declaration of rank 0 does not count for rank 1";
-  stage.declare(1, {tensor("a")});
-  stage.acknowledge_all(2);
-  stage.declare(1, {tensor("a")});
-  EXPECT_EQ(stage.told<Prepare>().size(), 2u);
-  EXPECT_FALSE(stage.core.outcome().has_ended());
+  CoreRig rig(options(2, 0));
+  rig.start();
+  rig.declare(0, {tensor("a")});
+  rig.declare(0, {tensor("a")});
+  EXPECT_EQ(rig.last<Prepare>(), nullptr) << "a repeated declaration of rank 0 does not count for rank 1";
+  rig.declare(1, {tensor("a")});
+  rig.acknowledge_all(2);
+  rig.declare(1, {tensor("a")});
+  EXPECT_EQ(rig.told<Prepare>().size(), 2u);
+  EXPECT_FALSE(rig.core.outcome().has_ended());
 }
 
 TEST(Core, DeclarationsThatDifferNameTensorRanksAndShapes) {
-  Stage stage(options(1, 1, 2));
-  stage.start();
-  stage.declare(1, {tensor("a"), tensor("w", 7)});
-  stage.declare(0, {{"w", 7, DataType::kFloat16, 0}});
-  EXPECT_TRUE(absl::IsInvalidArgument(*stage.core.outcome().status()));
-  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 0 (local rank 1) declared 7 elements of fp32"),
-                                     HasSubstr("worker 0 (local rank 0) declared 7 elements of fp16")));
-  EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102));
+  CoreRig rig(options(1, 1, 2));
+  rig.start();
+  rig.declare(1, {tensor("a"), tensor("w", 7)});
+  rig.declare(0, {{"w", 7, DataType::kFloat16, 0}});
+  EXPECT_TRUE(absl::IsInvalidArgument(*rig.core.outcome().status()));
+  EXPECT_THAT(rig.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 0 (local rank 1) declared 7 elements of fp32"),
+                                   HasSubstr("worker 0 (local rank 0) declared 7 elements of fp16")));
+  EXPECT_THAT(rig.told<Failed>(), ElementsAre(100, 101, 102));
 }
 
 TEST(Core, ATensorThatOneRankSumsAndAnotherAccumulatesIsAnError) {
-  Stage stage(options(2, 0));
-  stage.start();
-  stage.declare(1, {tensor("w", 7)});
-  stage.declare(0, {{"w", 7, DataType::kFloat32, 0, 0, true, 2}});
-  EXPECT_THAT(stage.failure(), HasSubstr("worker 0 declared 7 elements of fp32, accumulated with a staleness of 2"));
+  CoreRig rig(options(2, 0));
+  rig.start();
+  rig.declare(1, {tensor("w", 7)});
+  rig.declare(0, {{"w", 7, DataType::kFloat32, 0, 0, true, 2}});
+  EXPECT_THAT(rig.failure(), HasSubstr("worker 0 declared 7 elements of fp32, accumulated with a staleness of 2"));
 }
 
 TEST(Core, OperationsThatDifferNameTensorRanksAndOperations) {
-  Stage stage(options(3, 1));
-  stage.start();
-  stage.declare(2, {tensor("w"), tensor("v")}, {{"v", ReduceOp::kSum}, {"w", ReduceOp::kAverage}});
-  stage.declare(0, {tensor("v"), tensor("w")}, {{"v", ReduceOp::kSum}});
-  EXPECT_EQ(stage.failure(), "no outcome");
-  stage.declare(1, {tensor("w")}, {{"w", ReduceOp::kSum}});
-  EXPECT_TRUE(absl::IsInvalidArgument(*stage.core.outcome().status()));
-  EXPECT_EQ(stage.failure(),
+  CoreRig rig(options(3, 1));
+  rig.start();
+  rig.declare(2, {tensor("w"), tensor("v")}, {{"v", ReduceOp::kSum}, {"w", ReduceOp::kAverage}});
+  rig.declare(0, {tensor("v"), tensor("w")}, {{"v", ReduceOp::kSum}});
+  EXPECT_EQ(rig.failure(), "no outcome");
+  rig.declare(1, {tensor("w")}, {{"w", ReduceOp::kSum}});
+  EXPECT_TRUE(absl::IsInvalidArgument(*rig.core.outcome().status()));
+  EXPECT_EQ(rig.failure(),
             "tensor 'w': worker 2 asks for its average, worker 1 for its sum; every rank must ask for the same "
             "operation");
-  EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102, 103));
+  EXPECT_THAT(rig.told<Failed>(), ElementsAre(100, 101, 102, 103));
 }
 
 TEST(Core, AnOperationMayArriveAfterItsTensorIsPlanned) {
-  Stage stage(options(2, 0));
-  stage.start();
-  for (uint32_t rank = 0; rank < 2; ++rank) stage.declare(rank, {tensor("w")});
-  stage.acknowledge_all(2);
-  stage.declare(0, {}, {{"w", ReduceOp::kSum}});
-  EXPECT_EQ(stage.failure(), "no outcome");
-  stage.declare(1, {}, {{"w", ReduceOp::kAverage}});
-  EXPECT_THAT(stage.failure(), HasSubstr("worker 0 asks for its sum, worker 1 for its average"));
+  CoreRig rig(options(2, 0));
+  rig.start();
+  for (uint32_t rank = 0; rank < 2; ++rank) rig.declare(rank, {tensor("w")});
+  rig.acknowledge_all(2);
+  rig.declare(0, {}, {{"w", ReduceOp::kSum}});
+  EXPECT_EQ(rig.failure(), "no outcome");
+  rig.declare(1, {}, {{"w", ReduceOp::kAverage}});
+  EXPECT_THAT(rig.failure(), HasSubstr("worker 0 asks for its sum, worker 1 for its average"));
 }
 
 TEST(Core, ARankThatDeclaresATensorTwiceDifferentlyIsAnError) {
-  Stage stage(options(2, 0));
-  stage.start();
-  stage.declare(1, {tensor("w", 7)});
-  stage.declare(1, {tensor("w", 8)});
-  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 1 declared it twice"), HasSubstr("7"),
-                                     HasSubstr("8"), Not(HasSubstr("worker 0"))));
-  EXPECT_EQ(stage.core.outcome().culprit(), 1u);
+  CoreRig rig(options(2, 0));
+  rig.start();
+  rig.declare(1, {tensor("w", 7)});
+  rig.declare(1, {tensor("w", 8)});
+  EXPECT_THAT(rig.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 1 declared it twice"), HasSubstr("7"),
+                                   HasSubstr("8"), Not(HasSubstr("worker 0"))));
+  EXPECT_EQ(rig.core.outcome().culprit(), 1u);
 
-  Stage planned(options(2, 0));
+  CoreRig planned(options(2, 0));
   planned.start();
   for (uint32_t rank = 0; rank < 2; ++rank) planned.declare(rank, {tensor("w", 7)});
   planned.declare(0, {tensor("w", 8)});
@@ -299,41 +299,41 @@ TEST(Core, ARankThatDeclaresATensorTwiceDifferentlyIsAnError) {
 }
 
 TEST(Core, MissingMembersAreNamedRepeatedly) {
-  Stage stage(options(2, 1));
-  stage.join(1);
-  stage.pass(absl::Seconds(4));
-  EXPECT_THAT(stage.actions.warnings, IsEmpty());
-  stage.pass(absl::Seconds(2));
-  ASSERT_EQ(stage.actions.warnings.size(), 1u);
-  EXPECT_EQ(stage.actions.warnings[0], "waiting for worker 0, summer 0 to join: 5s of at most 1m");
-  stage.join(0);
-  stage.pass(absl::Seconds(15));
-  ASSERT_EQ(stage.actions.warnings.size(), 2u);
-  EXPECT_EQ(stage.actions.warnings[1], "waiting for summer 0 to join: 20s of at most 1m");
+  CoreRig rig(options(2, 1));
+  rig.join(1);
+  rig.pass(absl::Seconds(4));
+  EXPECT_THAT(rig.actions.warnings, IsEmpty());
+  rig.pass(absl::Seconds(2));
+  ASSERT_EQ(rig.actions.warnings.size(), 1u);
+  EXPECT_EQ(rig.actions.warnings[0], "waiting for worker 0, summer 0 to join: 5s of at most 1m");
+  rig.join(0);
+  rig.pass(absl::Seconds(15));
+  ASSERT_EQ(rig.actions.warnings.size(), 2u);
+  EXPECT_EQ(rig.actions.warnings[1], "waiting for summer 0 to join: 20s of at most 1m");
 }
 
 TEST(Core, ATensorThatSomeRanksNeverDeclareIsNamedWithTheRanks) {
   Options given = options(4, 0);
   given.declare_timeouts.waiting = absl::Seconds(20);
-  Stage stage(given);
-  stage.start();
-  stage.declare(2, {tensor("agreed"), tensor("w")});
-  stage.pass(absl::Seconds(1));
-  for (uint32_t rank : {0, 1, 3}) stage.declare(rank, {tensor("agreed")});
-  stage.acknowledge_all(2);
-  stage.declare(0, {tensor("w")});
-  stage.pass(absl::Seconds(15));
-  EXPECT_EQ(stage.failure(), "no outcome");
-  ASSERT_EQ(stage.actions.warnings.size(), 3u) << "the warning is repeated";
-  EXPECT_THAT(stage.actions.warnings[0], HasSubstr("worker 1, worker 3 for 5s"));
-  stage.wait_for(1, "odd", 0);
-  stage.pass(absl::Seconds(30));
-  EXPECT_EQ(stage.failure(), "no outcome") << "worker 3 may still declare the tensor";
-  stage.wait_for(3, "odd", 0);
-  stage.pass(absl::Seconds(19));
-  EXPECT_EQ(stage.failure(), "no outcome");
-  stage.pass(absl::Seconds(2));
-  EXPECT_THAT(stage.failure(),
+  CoreRig rig(given);
+  rig.start();
+  rig.declare(2, {tensor("agreed"), tensor("w")});
+  rig.pass(absl::Seconds(1));
+  for (uint32_t rank : {0, 1, 3}) rig.declare(rank, {tensor("agreed")});
+  rig.acknowledge_all(2);
+  rig.declare(0, {tensor("w")});
+  rig.pass(absl::Seconds(15));
+  EXPECT_EQ(rig.failure(), "no outcome");
+  ASSERT_EQ(rig.actions.warnings.size(), 3u) << "the warning is repeated";
+  EXPECT_THAT(rig.actions.warnings[0], HasSubstr("worker 1, worker 3 for 5s"));
+  rig.wait_for(1, "odd", 0);
+  rig.pass(absl::Seconds(30));
+  EXPECT_EQ(rig.failure(), "no outcome") << "worker 3 may still declare the tensor";
+  rig.wait_for(3, "odd", 0);
+  rig.pass(absl::Seconds(19));
+  EXPECT_EQ(rig.failure(), "no outcome");
+  rig.pass(absl::Seconds(2));
+  EXPECT_THAT(rig.failure(),
               AllOf(HasSubstr("tensor 'w' was declared by worker 2 but not by worker 1, worker 3"),
                     HasSubstr("within 20s; worker 1 waits for tensor 'odd', which worker 0 has not begun")));
 }
@@ -342,72 +342,72 @@ TEST(Core, ABusyRankThatDeclaresNothingFailsAfterItsLimit) {
   for (const char* name : {"ddp.0.4", "optimizer.0.gradient.weight", "optimizer.0.roll", "broadcast/x", "loss"}) {
     Options given = options(2, 0);
     given.declare_timeouts.busy = absl::Seconds(8);
-    Stage stage(given);
-    stage.start();
-    stage.declare(1, {{name, 4, DataType::kFloat32}});
-    stage.wait_for(1, name, 0);
-    stage.pass(absl::Seconds(7));
-    EXPECT_EQ(stage.failure(), "no outcome");
-    stage.pass(absl::Seconds(2));
-    EXPECT_THAT(stage.failure(), AllOf(HasSubstr(absl::StrCat("tensor '", name,
-                                                              "' was declared by worker 1 but not by "
-                                                              "worker 0 within 8s; every rank must "))));
-    EXPECT_EQ(stage.core.outcome().culprit(), 0u);
+    CoreRig rig(given);
+    rig.start();
+    rig.declare(1, {{name, 4, DataType::kFloat32}});
+    rig.wait_for(1, name, 0);
+    rig.pass(absl::Seconds(7));
+    EXPECT_EQ(rig.failure(), "no outcome");
+    rig.pass(absl::Seconds(2));
+    EXPECT_THAT(rig.failure(), AllOf(HasSubstr(absl::StrCat("tensor '", name,
+                                                            "' was declared by worker 1 but not by "
+                                                            "worker 0 within 8s; every rank must "))));
+    EXPECT_EQ(rig.core.outcome().culprit(), 0u);
   }
 }
 
 TEST(Core, FirstPushPullsInDifferentOrdersAreADeadlock) {
   Options given = options(2, 0);
   given.declare_timeouts.waiting = absl::Seconds(4);
-  Stage stage(given);
-  stage.start();
-  stage.declare(0, {tensor("a")});
-  stage.declare(1, {tensor("b")});
-  stage.wait_for(0, "a", 0);
-  stage.wait_for(1, "b", 0);
-  stage.pass(absl::Seconds(3));
-  EXPECT_EQ(stage.failure(), "no outcome");
-  stage.pass(absl::Seconds(2));
-  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'a' was declared by worker 0 but not by worker 1 within 4s; worker 1 "
-                                               "waits for tensor 'b', which worker 0 has not begun"),
-                                     HasSubstr("in the same order"), Not(HasSubstr("declare the same tensors"))));
+  CoreRig rig(given);
+  rig.start();
+  rig.declare(0, {tensor("a")});
+  rig.declare(1, {tensor("b")});
+  rig.wait_for(0, "a", 0);
+  rig.wait_for(1, "b", 0);
+  rig.pass(absl::Seconds(3));
+  EXPECT_EQ(rig.failure(), "no outcome");
+  rig.pass(absl::Seconds(2));
+  EXPECT_THAT(rig.failure(), AllOf(HasSubstr("'a' was declared by worker 0 but not by worker 1 within 4s; worker 1 "
+                                             "waits for tensor 'b', which worker 0 has not begun"),
+                                   HasSubstr("in the same order"), Not(HasSubstr("declare the same tensors"))));
 }
 
 TEST(Core, AShortDeclareTimeoutIsKept) {
   Options given = options(3, 0);
   given.declare_timeouts.waiting = absl::Seconds(4);
-  Stage stage(given);
-  stage.start();
+  CoreRig rig(given);
+  rig.start();
   const std::vector<std::string> names = {"a", "b", "c"};
-  for (uint32_t rank = 0; rank < 3; ++rank) stage.declare(rank, {tensor("a"), tensor("b"), tensor("c")});
-  stage.acknowledge_all(2);
-  for (uint32_t rank = 0; rank < 3; ++rank) stage.wait_for(rank, names[rank], 0);
-  for (int turn = 0; turn < 100 && stage.failure() == "no outcome"; ++turn) {
-    stage.pass(absl::Milliseconds(100));
-    const Inquire* const asked = stage.last<Inquire>();
+  for (uint32_t rank = 0; rank < 3; ++rank) rig.declare(rank, {tensor("a"), tensor("b"), tensor("c")});
+  rig.acknowledge_all(2);
+  for (uint32_t rank = 0; rank < 3; ++rank) rig.wait_for(rank, names[rank], 0);
+  for (int turn = 0; turn < 100 && rig.failure() == "no outcome"; ++turn) {
+    rig.pass(absl::Milliseconds(100));
+    const Inquire* const asked = rig.last<Inquire>();
     if (asked == nullptr) continue;
     for (uint32_t rank = 0; rank < 3; ++rank) {
-      stage.core.on_begun(stage.stream(rank), asked->tensor, asked->tensor == names[rank] ? 1 : 0, stage.now);
+      rig.core.on_begun(rig.stream(rank), asked->tensor, asked->tensor == names[rank] ? 1 : 0, rig.now);
     }
     EXPECT_LT(turn, 50) << "the circle is found within 5 s";
   }
-  EXPECT_THAT(stage.failure(), HasSubstr("ranks wait for each other"));
-  EXPECT_LE(stage.actions.warnings.size(), 1u) << "questions may follow each other fast, but warnings do not";
+  EXPECT_THAT(rig.failure(), HasSubstr("ranks wait for each other"));
+  EXPECT_LE(rig.actions.warnings.size(), 1u) << "questions may follow each other fast, but warnings do not";
 }
 
 TEST(Core, RollCallsOfDifferentSizesTellTheNumbersOfParameters) {
-  Stage stage(options(2, 0));
-  stage.start();
+  CoreRig rig(options(2, 0));
+  rig.start();
   const auto gradient = [](const std::string& name, int priority) {
     return plan::Tensor{absl::StrCat("optimizer.0.gradient.", name), 8, DataType::kFloat32, priority};
   };
   const auto roll = [](uint64_t parameters) {
     return plan::Tensor{"optimizer.0.roll", parameters + 2 * 2, DataType::kInt32, -1};
   };
-  stage.declare(0, {gradient("1.weight", 1), gradient("0.weight", 0), roll(2)});
-  stage.declare(
+  rig.declare(0, {gradient("1.weight", 1), gradient("0.weight", 0), roll(2)});
+  rig.declare(
       1, {gradient("3.weight", 3), gradient("2.weight", 2), gradient("1.weight", 1), gradient("0.weight", 0), roll(4)});
-  EXPECT_THAT(stage.failure(),
+  EXPECT_THAT(rig.failure(),
               HasSubstr("'optimizer.0' has 2 parameters on worker 0 and 4 on worker 1; only worker 1 has tensor "
                         "'optimizer.0.gradient.2.weight'; every rank must wrap the optimizers of the same models"));
 }
@@ -417,11 +417,11 @@ TEST(Core, NamesThatResembleRollCallsAreOtherTensors) {
                                    {"camera.roll", DataType::kInt32},
                                    {"optimizer.x.roll", DataType::kInt32},
                                    {"optimizer.0.roll", DataType::kInt32}}) {
-    Stage stage(options(2, 0));
-    stage.start();
-    stage.declare(0, {{name, 10, type}});
-    stage.declare(1, {{name, 10, DataType::kFloat64}});
-    EXPECT_THAT(stage.failure(),
+    CoreRig rig(options(2, 0));
+    rig.start();
+    rig.declare(0, {{name, 10, type}});
+    rig.declare(1, {{name, 10, DataType::kFloat64}});
+    EXPECT_THAT(rig.failure(),
                 AllOf(HasSubstr(absl::StrCat("tensor '", name, "': worker 0 declared 10 elements of ")),
                       HasSubstr("worker 1 declared 10 elements of fp64; every rank must declare it alike")));
   }
@@ -429,166 +429,164 @@ TEST(Core, NamesThatResembleRollCallsAreOtherTensors) {
 
 TEST(Core, NamesThatResembleBucketsGetNoAdviceAboutModels) {
   for (const char* name : {"layer.10", "ddp.10", "ddp.x.10", "layer.0.10"}) {
-    Stage stage(options(2, 0));
-    stage.start();
-    stage.declare(1, {{name, 10, DataType::kFloat32}});
-    stage.wait_for(1, name, 0);
-    stage.pass(absl::Minutes(1));
-    ASSERT_FALSE(stage.actions.warnings.empty());
-    EXPECT_THAT(stage.actions.warnings.back(), HasSubstr("every rank must begin the same push_pulls"));
+    CoreRig rig(options(2, 0));
+    rig.start();
+    rig.declare(1, {{name, 10, DataType::kFloat32}});
+    rig.wait_for(1, name, 0);
+    rig.pass(absl::Minutes(1));
+    ASSERT_FALSE(rig.actions.warnings.empty());
+    EXPECT_THAT(rig.actions.warnings.back(), HasSubstr("every rank must begin the same push_pulls"));
   }
 }
 
 TEST(Core, ABusyRankMayHaveAShorterLimitThanARankThatWaits) {
   Options given = options(2, 0);
   given.declare_timeouts.busy = absl::Seconds(1);
-  Stage stage(given);
-  stage.start();
-  stage.declare(1, {tensor("w")});
-  stage.pass(absl::Seconds(2));
-  EXPECT_THAT(stage.failure(), HasSubstr("tensor 'w' was declared by worker 1 but not by worker 0 within 1s"));
+  CoreRig rig(given);
+  rig.start();
+  rig.declare(1, {tensor("w")});
+  rig.pass(absl::Seconds(2));
+  EXPECT_THAT(rig.failure(), HasSubstr("tensor 'w' was declared by worker 1 but not by worker 0 within 1s"));
   given.declare_timeouts.busy = absl::Milliseconds(1);
   EXPECT_THAT(validate(given).message(), HasSubstr("at least 100 ms"));
 }
 
 TEST(Core, RanksWaitForARankThatLoadsACheckpoint) {
-  Stage stage(options(2, 0));
-  stage.start();
-  stage.declare(1, {tensor("w")});
-  stage.wait_for(1, "w", 0);
-  stage.pass(absl::Minutes(30));
-  EXPECT_EQ(stage.failure(), "no outcome");
-  EXPECT_THAT(stage.actions.warnings.back(),
+  CoreRig rig(options(2, 0));
+  rig.start();
+  rig.declare(1, {tensor("w")});
+  rig.wait_for(1, "w", 0);
+  rig.pass(absl::Minutes(30));
+  EXPECT_EQ(rig.failure(), "no outcome");
+  EXPECT_THAT(rig.actions.warnings.back(),
               AllOf(HasSubstr("tensor 'w' was declared by worker 1 but not by worker 0 for"),
                     HasSubstr("every rank must begin the same push_pulls")));
-  stage.declare(0, {tensor("w")});
-  stage.acknowledge_all(2);
-  EXPECT_EQ(stage.core.plan().tensors.size(), 1u);
+  rig.declare(0, {tensor("w")});
+  rig.acknowledge_all(2);
+  EXPECT_EQ(rig.core.plan().tensors.size(), 1u);
 }
 
 // A job of two workers with two ranks each, which has the tensor 'w'.
 class StallTest : public testing::Test {
  protected:
-  StallTest() : stage_(options(2, 1, 2)) {
-    stage_.start();
-    for (uint32_t rank = 0; rank < 4; ++rank) stage_.declare(rank, {tensor("w")});
-    stage_.acknowledge_all(2);
-    stage_.actions = {};
+  StallTest() : rig_(options(2, 1, 2)) {
+    rig_.start();
+    for (uint32_t rank = 0; rank < 4; ++rank) rig_.declare(rank, {tensor("w")});
+    rig_.acknowledge_all(2);
+    rig_.actions = {};
   }
-  void answer(uint32_t rank, uint64_t begun) { stage_.core.on_begun(stage_.stream(rank), "w", begun, stage_.now); }
-  Stage stage_;
+  void answer(uint32_t rank, uint64_t begun) { rig_.core.on_begun(rig_.stream(rank), "w", begun, rig_.now); }
+  CoreRig rig_;
 };
 
 TEST_F(StallTest, ALateRankIsNamedRepeatedly) {
-  for (uint32_t rank : {0, 1, 3}) stage_.wait_for(rank, "w", 5);
-  stage_.pass(absl::Seconds(4));
-  EXPECT_THAT(stage_.told<Inquire>(), IsEmpty());
-  stage_.pass(absl::Seconds(1));
-  EXPECT_THAT(stage_.told<Inquire>(), ElementsAre(100, 101, 102, 103)) << "ranks are asked, and summers are not";
-  EXPECT_EQ(stage_.last<Inquire>()->tensor, "w");
+  for (uint32_t rank : {0, 1, 3}) rig_.wait_for(rank, "w", 5);
+  rig_.pass(absl::Seconds(4));
+  EXPECT_THAT(rig_.told<Inquire>(), IsEmpty());
+  rig_.pass(absl::Seconds(1));
+  EXPECT_THAT(rig_.told<Inquire>(), ElementsAre(100, 101, 102, 103)) << "ranks are asked, and summers are not";
+  EXPECT_EQ(rig_.last<Inquire>()->tensor, "w");
   for (uint32_t rank : {0, 1, 3}) answer(rank, 6);
   answer(2, 5);
-  stage_.pass(absl::Milliseconds(100));
-  ASSERT_EQ(stage_.actions.warnings.size(), 1u);
-  EXPECT_EQ(stage_.actions.warnings[0],
+  rig_.pass(absl::Milliseconds(100));
+  ASSERT_EQ(rig_.actions.warnings.size(), 1u);
+  EXPECT_EQ(rig_.actions.warnings[0],
             "tensor 'w', step 6: worker 0 (local rank 0), worker 0 (local rank 1), worker 1 (local rank 1) wait since "
             "5s for worker 1 (local rank 0), which has begun 5 steps of it");
-  EXPECT_THAT(stage_.core.steps().deadlocks().stall(),
+  EXPECT_THAT(rig_.core.steps().deadlocks().stall(),
               HasSubstr("worker 1 (local rank 1) wait for worker 1 (local rank 0), which has"));
-  stage_.pass(absl::Seconds(20));
-  EXPECT_GE(stage_.actions.warnings.size(), 4u);
-  for (uint32_t rank : {0, 1}) stage_.wait_for(rank, "w", 6);
-  EXPECT_THAT(stage_.core.steps().deadlocks().stall(), HasSubstr("step 6")) << "one rank still waits for step 6";
-  stage_.wait_for(3, "w", 6);
-  EXPECT_EQ(stage_.core.steps().deadlocks().stall(), "");
-  EXPECT_EQ(stage_.failure(), "no outcome");
+  rig_.pass(absl::Seconds(20));
+  EXPECT_GE(rig_.actions.warnings.size(), 4u);
+  for (uint32_t rank : {0, 1}) rig_.wait_for(rank, "w", 6);
+  EXPECT_THAT(rig_.core.steps().deadlocks().stall(), HasSubstr("step 6")) << "one rank still waits for step 6";
+  rig_.wait_for(3, "w", 6);
+  EXPECT_EQ(rig_.core.steps().deadlocks().stall(), "");
+  EXPECT_EQ(rig_.failure(), "no outcome");
 }
 
 TEST_F(StallTest, NothingIsReportedOnceTheSumIsComplete) {
-  for (uint32_t rank : {0, 1, 3}) stage_.wait_for(rank, "w", 5);
-  stage_.pass(absl::Seconds(5));
-  for (uint32_t rank : {0, 1, 3}) stage_.core.on_waiting(stage_.stream(rank), std::nullopt, stage_.now);
-  stage_.pass(absl::Seconds(20));
-  EXPECT_THAT(stage_.actions.warnings, IsEmpty());
+  for (uint32_t rank : {0, 1, 3}) rig_.wait_for(rank, "w", 5);
+  rig_.pass(absl::Seconds(5));
+  for (uint32_t rank : {0, 1, 3}) rig_.core.on_waiting(rig_.stream(rank), std::nullopt, rig_.now);
+  rig_.pass(absl::Seconds(20));
+  EXPECT_THAT(rig_.actions.warnings, IsEmpty());
 }
 
 TEST_F(StallTest, ARankThatDoesNotAnswerIsNamed) {
-  stage_.wait_for(0, "w", 0);
-  stage_.pass(absl::Seconds(5));
+  rig_.wait_for(0, "w", 0);
+  rig_.pass(absl::Seconds(5));
   for (uint32_t rank : {0, 1, 3}) answer(rank, 1);
-  stage_.pass(absl::Seconds(1));
-  EXPECT_THAT(stage_.actions.warnings,
-              ElementsAre(AllOf(HasSubstr("worker 0 (local rank 0) waits"),
-                                HasSubstr("for worker 1 (local rank 0), which does not say"))));
+  rig_.pass(absl::Seconds(1));
+  EXPECT_THAT(rig_.actions.warnings, ElementsAre(AllOf(HasSubstr("worker 0 (local rank 0) waits"),
+                                                       HasSubstr("for worker 1 (local rank 0), which does not say"))));
 }
 
 TEST_F(StallTest, NoRankIsBlamedIfAllHaveBegun) {
-  stage_.wait_for(0, "w", 0);
-  stage_.pass(absl::Seconds(5));
+  rig_.wait_for(0, "w", 0);
+  rig_.pass(absl::Seconds(5));
   for (uint32_t rank = 0; rank < 4; ++rank) answer(rank, 1);
-  stage_.pass(absl::Milliseconds(100));
-  EXPECT_THAT(stage_.actions.warnings, ElementsAre(HasSubstr("the network or a summer is slow")));
+  rig_.pass(absl::Milliseconds(100));
+  EXPECT_THAT(rig_.actions.warnings, ElementsAre(HasSubstr("the network or a summer is slow")));
 }
 
 // Ranks 0 and 2 are local rank 0 of workers 0 and 1.
 TEST_F(StallTest, AwaitedMembersAreNamedIfAllHaveBegun) {
   for (const uint32_t rank : {0, 2}) {
-    stage_.core.on_waiting(stage_.stream(rank), OldestPushPull{"w", 0, stage_.now, {rank == 0 ? 1u : 0u, 99}},
-                           stage_.now);
+    rig_.core.on_waiting(rig_.stream(rank), OldestPushPull{"w", 0, rig_.now, {rank == 0 ? 1u : 0u, 99}}, rig_.now);
   }
-  stage_.pass(absl::Seconds(5));
+  rig_.pass(absl::Seconds(5));
   for (uint32_t rank = 0; rank < 4; ++rank) answer(rank, 1);
-  stage_.pass(absl::Milliseconds(100));
-  EXPECT_THAT(stage_.actions.warnings,
+  rig_.pass(absl::Milliseconds(100));
+  EXPECT_THAT(rig_.actions.warnings,
               ElementsAre(HasSubstr("the network, or a member, is slow; worker 0 (local rank 0) awaits frames of "
                                     "worker 1 (local rank 0), worker 1 (local rank 0) of worker 0 (local rank 0)")));
 }
 
 TEST_F(StallTest, ARankThatFinishedEarlyIsNamedToTheOtherRanksWithItsSteps) {
-  stage_.report(1, 5);
-  stage_.report(3, 5);
-  stage_.leave(1);
-  stage_.pass(absl::Seconds(30));
-  EXPECT_EQ(stage_.failure(), "no outcome") << "no member waits";
-  stage_.wait_for(3, "w", 5);
-  stage_.pass(absl::Seconds(4));
-  EXPECT_EQ(stage_.failure(), "no outcome") << "the last results may be in flight";
-  stage_.pass(absl::Seconds(2));
+  rig_.report(1, 5);
+  rig_.report(3, 5);
+  rig_.leave(1);
+  rig_.pass(absl::Seconds(30));
+  EXPECT_EQ(rig_.failure(), "no outcome") << "no member waits";
+  rig_.wait_for(3, "w", 5);
+  rig_.pass(absl::Seconds(4));
+  EXPECT_EQ(rig_.failure(), "no outcome") << "the last results may be in flight";
+  rig_.pass(absl::Seconds(2));
   EXPECT_EQ(
-      stage_.failure(),
+      rig_.failure(),
       "worker 0 (local rank 1) finished after 5 steps; worker 1 (local rank 1) is at step 6, and waits for tensor "
       "'w': every rank must take part in every step");
-  EXPECT_EQ(stage_.core.outcome().culprit(), 1u);
-  EXPECT_THAT(stage_.told<Failed>(), ElementsAre(100, 102, 103, 104));
+  EXPECT_EQ(rig_.core.outcome().culprit(), 1u);
+  EXPECT_THAT(rig_.told<Failed>(), ElementsAre(100, 102, 103, 104));
 }
 
 TEST(Core, RanksInADeadlockAreNamed) {
   for (const bool is_circle : {true, false}) {
     Options given = options(3, 0);
     given.declare_timeouts.waiting = absl::Seconds(30);
-    Stage stage(given);
-    stage.start();
-    for (uint32_t rank = 0; rank < 3; ++rank) stage.declare(rank, {tensor("a"), tensor("b")});
-    stage.acknowledge_all(2);
+    CoreRig rig(given);
+    rig.start();
+    for (uint32_t rank = 0; rank < 3; ++rank) rig.declare(rank, {tensor("a"), tensor("b")});
+    rig.acknowledge_all(2);
     const std::vector<std::string> waits = {"b", "a", "a"};
     // Each rank has begun only the tensor for which it waits. If there is no deadlock, rank 0 waits for nothing.
-    for (uint32_t rank = is_circle ? 0 : 1; rank < 3; ++rank) stage.wait_for(rank, waits[rank], 4);
+    for (uint32_t rank = is_circle ? 0 : 1; rank < 3; ++rank) rig.wait_for(rank, waits[rank], 4);
     for (int second = 0; second < 29; ++second) {
-      stage.pass(absl::Seconds(1));
-      const Inquire* const asked = stage.last<Inquire>();
+      rig.pass(absl::Seconds(1));
+      const Inquire* const asked = rig.last<Inquire>();
       if (asked == nullptr) continue;
       for (uint32_t rank = 0; rank < 3; ++rank) {
-        stage.core.on_begun(stage.stream(rank), asked->tensor, asked->tensor == waits[rank] ? 5 : 4, stage.now);
+        rig.core.on_begun(rig.stream(rank), asked->tensor, asked->tensor == waits[rank] ? 5 : 4, rig.now);
       }
     }
-    EXPECT_EQ(stage.failure(), "no outcome");
-    stage.pass(absl::Seconds(3));
+    EXPECT_EQ(rig.failure(), "no outcome");
+    rig.pass(absl::Seconds(3));
     if (!is_circle) {
-      stage.pass(absl::Minutes(10));
-      EXPECT_EQ(stage.failure(), "no outcome") << "rank 0 may still begin the tensor that the others wait for";
+      rig.pass(absl::Minutes(10));
+      EXPECT_EQ(rig.failure(), "no outcome") << "rank 0 may still begin the tensor that the others wait for";
       continue;
     }
-    EXPECT_THAT(stage.failure(),
+    EXPECT_THAT(rig.failure(),
                 AllOf(HasSubstr("ranks wait for each other: worker 0 waits since 30s for tensor 'b', step 5, which "
                                 "worker 1 has not begun; worker 1 waits since 30s for tensor 'a', step 5, which worker "
                                 "0 has not begun"),
@@ -597,85 +595,84 @@ TEST(Core, RanksInADeadlockAreNamed) {
 }
 
 TEST_F(StallTest, AnUnreachableRankThatLeavesHasFinishedEarly) {
-  stage_.report(0, 5);
-  stage_.report(2, 5);
-  for (uint32_t rank : {0, 1}) stage_.leave(rank);
-  stage_.core.on_fault(stage_.stream(2), 0, 1, absl::UnavailableError("worker/0 is out of reach"), stage_.now,
-                       stage_.actions);
-  EXPECT_THAT(stage_.failure(), HasSubstr("worker 0 (local rank 0) finished after 5 steps; worker 1 (local rank 0) is "
-                                          "at step 6"));
+  rig_.report(0, 5);
+  rig_.report(2, 5);
+  for (uint32_t rank : {0, 1}) rig_.leave(rank);
+  rig_.core.on_fault(rig_.stream(2), 0, 1, absl::UnavailableError("worker/0 is out of reach"), rig_.now, rig_.actions);
+  EXPECT_THAT(rig_.failure(), HasSubstr("worker 0 (local rank 0) finished after 5 steps; worker 1 (local rank 0) is "
+                                        "at step 6"));
 }
 
 TEST_F(StallTest, ALossReportsTheStepsOfAllRanks) {
-  stage_.report(0, 6);
-  stage_.report(2, 5);
-  stage_.core.on_disconnected(stage_.stream(2), absl::UnavailableError("its connection broke"), stage_.actions);
-  EXPECT_THAT(stage_.failure(), HasSubstr("worker 1 (local rank 0) at 10.0.0.2:7000 is lost: its connection broke; its "
-                                          "last report was of 5 steps, the others' of up to 6"));
+  rig_.report(0, 6);
+  rig_.report(2, 5);
+  rig_.core.on_disconnected(rig_.stream(2), absl::UnavailableError("its connection broke"), rig_.actions);
+  EXPECT_THAT(rig_.failure(), HasSubstr("worker 1 (local rank 0) at 10.0.0.2:7000 is lost: its connection broke; its "
+                                        "last report was of 5 steps, the others' of up to 6"));
 }
 
 TEST_F(StallTest, RanksWithoutAReportAreNotSaidToBeBehindALostRank) {
-  stage_.report(2, 3);
-  stage_.core.on_disconnected(stage_.stream(2), absl::UnavailableError("its connection broke"), stage_.actions);
-  EXPECT_THAT(stage_.failure(), testing::EndsWith("its connection broke; its last report was of 3 steps"));
+  rig_.report(2, 3);
+  rig_.core.on_disconnected(rig_.stream(2), absl::UnavailableError("its connection broke"), rig_.actions);
+  EXPECT_THAT(rig_.failure(), testing::EndsWith("its connection broke; its last report was of 3 steps"));
 }
 
 TEST(Core, ATensorThatALeavingRankNeverDeclaredFailsAtOnce) {
   for (const bool leaves_first : {true, false}) {
-    Stage stage(options(2, 0));
-    stage.start();
-    if (leaves_first) stage.leave(1);
-    stage.declare(0, {tensor("w")});
-    if (!leaves_first) stage.leave(1);
-    EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 1 has left the job")));
+    CoreRig rig(options(2, 0));
+    rig.start();
+    if (leaves_first) rig.leave(1);
+    rig.declare(0, {tensor("w")});
+    if (!leaves_first) rig.leave(1);
+    EXPECT_THAT(rig.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 1 has left the job")));
   }
 }
 
 TEST(Core, MembersMissingAtTheStartAreNamed) {
-  Stage stage(options(2, 2, 2));
-  for (uint32_t seat : {0, 1, 2, 5}) stage.join(seat);
-  stage.pass(absl::Seconds(59));
-  EXPECT_EQ(stage.failure(), "no outcome");
-  stage.pass(absl::Seconds(2));
-  EXPECT_THAT(stage.failure(), HasSubstr("worker 1 (local rank 1), summer 0 did not join within 1m"));
-  EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102, 105));
+  CoreRig rig(options(2, 2, 2));
+  for (uint32_t seat : {0, 1, 2, 5}) rig.join(seat);
+  rig.pass(absl::Seconds(59));
+  EXPECT_EQ(rig.failure(), "no outcome");
+  rig.pass(absl::Seconds(2));
+  EXPECT_THAT(rig.failure(), HasSubstr("worker 1 (local rank 1), summer 0 did not join within 1m"));
+  EXPECT_THAT(rig.told<Failed>(), ElementsAre(100, 101, 102, 105));
 }
 
 TEST(Core, ManyMissingMembersAreCounted) {
-  Stage stage(options(100, 0));
-  stage.pass(absl::Seconds(61));
-  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("worker 9 and 90 more"), Not(HasSubstr("worker 10"))));
+  CoreRig rig(options(100, 0));
+  rig.pass(absl::Seconds(61));
+  EXPECT_THAT(rig.failure(), AllOf(HasSubstr("worker 9 and 90 more"), Not(HasSubstr("worker 10"))));
 }
 
 TEST(Core, AMemberThatDoesNotAcknowledgeIsNamed) {
-  Stage stage(options(2, 1));
-  stage.join_all();
-  for (uint32_t seat : {0, 2}) stage.core.on_acknowledged(stage.stream(seat), 1, stage.now, stage.actions);
-  stage.pass(absl::Seconds(11));
-  EXPECT_THAT(stage.failure(), HasSubstr("worker 1 did not acknowledge the plan of epoch 1 within 10s"));
+  CoreRig rig(options(2, 1));
+  rig.join_all();
+  for (uint32_t seat : {0, 2}) rig.core.on_acknowledged(rig.stream(seat), 1, rig.now, rig.actions);
+  rig.pass(absl::Seconds(11));
+  EXPECT_THAT(rig.failure(), HasSubstr("worker 1 did not acknowledge the plan of epoch 1 within 10s"));
 }
 
 TEST(Core, RefusalFailsTheJobWithItsReason) {
-  Stage stage(options(2, 1));
-  stage.join_all();
-  stage.core.on_refused(stage.stream(1), 1, absl::ResourceExhaustedError("no memory"), stage.now, stage.actions);
-  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("worker 1 at 10.0.0.1:7000"), HasSubstr("no memory")));
-  EXPECT_TRUE(absl::IsResourceExhausted(*stage.core.outcome().status()));
+  CoreRig rig(options(2, 1));
+  rig.join_all();
+  rig.core.on_refused(rig.stream(1), 1, absl::ResourceExhaustedError("no memory"), rig.now, rig.actions);
+  EXPECT_THAT(rig.failure(), AllOf(HasSubstr("worker 1 at 10.0.0.1:7000"), HasSubstr("no memory")));
+  EXPECT_TRUE(absl::IsResourceExhausted(*rig.core.outcome().status()));
 }
 
 TEST(Core, LostMembersAreNamed) {
-  Stage silent(options(2, 1));
+  CoreRig silent(options(2, 1));
   silent.start();
   silent.pass(absl::Seconds(11), {1});
   EXPECT_THAT(silent.failure(), HasSubstr("worker 1 at 10.0.0.1:7000 is lost: it has sent no message for 10s"));
   EXPECT_EQ(silent.core.outcome().culprit(), 1u);
 
-  Stage broken(options(2, 1));
+  CoreRig broken(options(2, 1));
   broken.start();
   broken.core.on_disconnected(101, absl::UnavailableError("its connection broke"), broken.actions);
   EXPECT_THAT(broken.failure(), HasSubstr("worker 1 at 10.0.0.1:7000 is lost: its connection broke"));
 
-  Stage accused(options(2, 1));
+  CoreRig accused(options(2, 1));
   accused.start();
   accused.core.on_fault(100, 1, 1, absl::UnavailableError("refused"), accused.now, accused.actions);
   EXPECT_THAT(accused.failure(),
@@ -684,73 +681,73 @@ TEST(Core, LostMembersAreNamed) {
 }
 
 TEST(Core, APauseOfTheCoordinatorIsNotSilenceOfMembers) {
-  Stage stage(options(1, 1));
-  stage.start();
-  stage.now += absl::Hours(1);  // the coordinator was stopped, or its machine suspended
-  stage.core.on_tick(stage.now, stage.actions);
-  stage.pass(absl::Seconds(3));
-  EXPECT_EQ(stage.failure(), "no outcome");
+  CoreRig rig(options(1, 1));
+  rig.start();
+  rig.now += absl::Hours(1);  // the coordinator was stopped, or its machine suspended
+  rig.core.on_tick(rig.now, rig.actions);
+  rig.pass(absl::Seconds(3));
+  EXPECT_EQ(rig.failure(), "no outcome");
 }
 
 TEST(Core, HeartbeatsGoOutOnceASecond) {
-  Stage stage(options(1, 0));
-  stage.start();
-  stage.pass(absl::Seconds(10));
-  EXPECT_EQ(stage.told<Heartbeat>().size(), 10u);
+  CoreRig rig(options(1, 0));
+  rig.start();
+  rig.pass(absl::Seconds(10));
+  EXPECT_EQ(rig.told<Heartbeat>().size(), 10u);
 }
 
 TEST(Core, EndsWellWhenAllWorkersLeft) {
-  Stage stage(options(2, 1));
-  stage.start();
-  stage.leave(0);
-  EXPECT_EQ(stage.told<Goodbye>(), std::vector<StreamId>{100});
-  stage.core.on_disconnected(100, absl::UnavailableError("gone"), stage.actions);
-  EXPECT_EQ(stage.failure(), "no outcome");
-  stage.leave(1);
-  EXPECT_EQ(*stage.core.outcome().status(), absl::OkStatus());
-  EXPECT_EQ(stage.told<Finished>(), std::vector<StreamId>{102});
-  EXPECT_TRUE(stage.core.summary().succeeded);
+  CoreRig rig(options(2, 1));
+  rig.start();
+  rig.leave(0);
+  EXPECT_EQ(rig.told<Goodbye>(), std::vector<StreamId>{100});
+  rig.core.on_disconnected(100, absl::UnavailableError("gone"), rig.actions);
+  EXPECT_EQ(rig.failure(), "no outcome");
+  rig.leave(1);
+  EXPECT_EQ(*rig.core.outcome().status(), absl::OkStatus());
+  EXPECT_EQ(rig.told<Finished>(), std::vector<StreamId>{102});
+  EXPECT_TRUE(rig.core.summary().succeeded);
 }
 
 TEST(Core, LeavingWithAnErrorOrTooEarlyFailsTheJob) {
-  Stage error(options(2, 1));
+  CoreRig error(options(2, 1));
   error.start();
   error.leave(1, absl::AbortedError("loss is NaN"));
   EXPECT_THAT(error.failure(), AllOf(HasSubstr("worker 1"), HasSubstr("loss is NaN")));
   EXPECT_THAT(error.told<Failed>(), ElementsAre(100, 102));
   EXPECT_EQ(error.core.outcome().culprit(), 1u);
 
-  Stage early(options(1, 1));
+  CoreRig early(options(1, 1));
   early.join(0);
   early.leave(0);
   EXPECT_THAT(early.failure(), HasSubstr("left before the job had begun"));
 }
 
 TEST(Core, NothingChangesAfterTheEnd) {
-  Stage stage(options(1, 1));
-  stage.start();
-  stage.core.stop(absl::CancelledError("enough"), stage.actions);
-  stage.actions = {};
-  stage.core.stop(absl::CancelledError("more than enough"), stage.actions);
-  stage.leave(0, absl::AbortedError("other"));
-  stage.core.on_disconnected(101, absl::UnavailableError("x"), stage.actions);
-  stage.declare(0, {tensor("a")});
-  stage.pass(absl::Seconds(100), {0, 1});
-  EXPECT_EQ(stage.failure(), "enough");
-  EXPECT_TRUE(stage.actions.sends.empty());
-  stage.core.on_joined(7, stage.identity(0), std::nullopt, stage.now, stage.actions);
-  EXPECT_THAT(std::string(stage.last<Rejected>()->why.message()), HasSubstr("has failed: enough"));
+  CoreRig rig(options(1, 1));
+  rig.start();
+  rig.core.stop(absl::CancelledError("enough"), rig.actions);
+  rig.actions = {};
+  rig.core.stop(absl::CancelledError("more than enough"), rig.actions);
+  rig.leave(0, absl::AbortedError("other"));
+  rig.core.on_disconnected(101, absl::UnavailableError("x"), rig.actions);
+  rig.declare(0, {tensor("a")});
+  rig.pass(absl::Seconds(100), {0, 1});
+  EXPECT_EQ(rig.failure(), "enough");
+  EXPECT_TRUE(rig.actions.sends.empty());
+  rig.core.on_joined(7, rig.identity(0), std::nullopt, rig.now, rig.actions);
+  EXPECT_THAT(std::string(rig.last<Rejected>()->why.message()), HasSubstr("has failed: enough"));
 }
 
 TEST(Core, WrongIdentitiesAreRejectedWithoutEffectOnMembers) {
   const auto rejection = [](auto change) {
-    Stage stage(options(2, 1));
-    Identity identity = stage.identity(1);
+    CoreRig rig(options(2, 1));
+    Identity identity = rig.identity(1);
     change(identity);
-    stage.core.on_joined(1, identity, std::nullopt, stage.now, stage.actions);
-    EXPECT_EQ(stage.core.admission().rejected(), 1u);
-    EXPECT_FALSE(stage.core.outcome().has_ended());
-    const Rejected* rejected = stage.last<Rejected>();
+    rig.core.on_joined(1, identity, std::nullopt, rig.now, rig.actions);
+    EXPECT_EQ(rig.core.admission().rejected(), 1u);
+    EXPECT_FALSE(rig.core.outcome().has_ended());
+    const Rejected* rejected = rig.last<Rejected>();
     return rejected == nullptr ? std::string("let in") : std::string(rejected->why.message());
   };
   EXPECT_THAT(rejection([](Identity& who) { who.index = 2; }), HasSubstr("worker 2 is not in this job"));
@@ -772,12 +769,12 @@ TEST(Core, WrongIdentitiesAreRejectedWithoutEffectOnMembers) {
 TEST(Core, TheSummaryShowsTheGainFromSummers) {
   Options given = options(2, 2);
   given.bits_per_second = 8e9;
-  Stage stage(given);
-  stage.start();
-  const uint32_t epoch = stage.core.plan().epoch;
-  stage.core.on_report(100, {11, 12 << 20, 1.5, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now, stage.actions);
-  stage.core.on_report(101, {11, 12 << 20, 2.5, {{epoch, 10, 10 << 20, 0, 2.0}}}, stage.now, stage.actions);
-  const Summary summary = stage.core.summary();
+  CoreRig rig(given);
+  rig.start();
+  const uint32_t epoch = rig.core.plan().epoch;
+  rig.core.on_report(100, {11, 12 << 20, 1.5, {{epoch, 10, 10 << 20, 0, 1.0}}}, rig.now, rig.actions);
+  rig.core.on_report(101, {11, 12 << 20, 2.5, {{epoch, 10, 10 << 20, 0, 2.0}}}, rig.now, rig.actions);
+  const Summary summary = rig.core.summary();
   EXPECT_EQ(summary.whole.steps, 11u);
   EXPECT_EQ(summary.whole.bytes_per_step, 1 << 20);
   EXPECT_DOUBLE_EQ(summary.whole.step_communication_seconds, 0.1);
@@ -796,16 +793,16 @@ TEST(Core, TheSummaryShowsTheGainFromSummers) {
 TEST(Core, ThereIsNoBoundIfALinksSpeedIsUnknown) {
   Options given = options(2, 1);
   given.worker_bits_per_second = {1e9, 0};  // 0: the bandwidth is unknown
-  Stage stage(given);
-  stage.start();
-  EXPECT_FALSE(stage.core.plan().members[0].bandwidth_assumed);
-  EXPECT_TRUE(stage.core.plan().members[1].bandwidth_assumed);
-  EXPECT_TRUE(stage.core.plan().members[2].bandwidth_assumed);
-  EXPECT_EQ(stage.core.plan().members[1].bits_per_second, 1e9) << "an unknown bandwidth counts as that of the others";
-  EXPECT_EQ(stage.core.plan().members[2].bits_per_second, 1e9);
-  const uint32_t epoch = stage.core.plan().epoch;
-  stage.core.on_report(100, {10, 10 << 20, 1.0, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now, stage.actions);
-  const Summary summary = stage.core.summary();
+  CoreRig rig(given);
+  rig.start();
+  EXPECT_FALSE(rig.core.plan().members[0].bandwidth_assumed);
+  EXPECT_TRUE(rig.core.plan().members[1].bandwidth_assumed);
+  EXPECT_TRUE(rig.core.plan().members[2].bandwidth_assumed);
+  EXPECT_EQ(rig.core.plan().members[1].bits_per_second, 1e9) << "an unknown bandwidth counts as that of the others";
+  EXPECT_EQ(rig.core.plan().members[2].bits_per_second, 1e9);
+  const uint32_t epoch = rig.core.plan().epoch;
+  rig.core.on_report(100, {10, 10 << 20, 1.0, {{epoch, 10, 10 << 20, 0, 1.0}}}, rig.now, rig.actions);
+  const Summary summary = rig.core.summary();
   EXPECT_FALSE(summary.bandwidths_known);
   EXPECT_EQ(summary.whole.basis, Basis::kUnknownBandwidth);
   EXPECT_EQ(summary.whole.efficiency, 0);

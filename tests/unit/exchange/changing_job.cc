@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "comm-lib/collective/executor.h"
+#include "comm-lib/executor/executor.h"
 #include "comm-lib/session/session.h"
 #include "common/base/mix.h"
 #include "common/collective/algorithms.h"
@@ -72,11 +72,10 @@ ChangingJob::ChangingJob(uint64_t seed)
   }
   for (uint32_t i = 0; i < workers; ++i) {
     Worker& worker = workers_.emplace_back();
-    worker.exchanges.add(network::Exchanges::SummedBy::kOwners,
+    worker.exchanges.add(exchange::Exchanges::SummedBy::kOwners,
                          std::make_unique<session::Session>(session::Options{kJob, i, 0}, &worker.pool));
-    worker.exchanges.add(
-        network::Exchanges::SummedBy::kWorkers,
-        std::make_unique<collective::Executor>(collective::Options{kJob, i, 0}, &worker.pool, &kernels_));
+    worker.exchanges.add(exchange::Exchanges::SummedBy::kWorkers,
+                         std::make_unique<executor::Executor>(executor::Options{kJob, i, 0}, &worker.pool, &kernels_));
     worker.begun.resize(kTensors);
     worker.in_flight.resize(kTensors);
     worker.connections.resize(members);

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm-lib/network/exchanges.h"
+#include "comm-lib/exchange/exchanges.h"
 #include "common/kernels/kernels.h"
 #include "common/plan/plan.h"
 #include "summation-service/engine/engine.h"
@@ -63,7 +63,7 @@ class ChangingJob {
   };
   struct Worker {
     BufferPool pool;
-    network::Exchanges exchanges;
+    exchange::Exchanges exchanges;
     std::vector<uint64_t> begun;                           // by tensor
     std::vector<uint32_t> in_flight;                       // pieces, by tensor
     std::map<uint64_t, Piece> pieces;                      // by id

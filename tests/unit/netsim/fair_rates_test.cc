@@ -1,4 +1,4 @@
-#include "sim/fair_rates.h"
+#include "netsim/fair_rates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

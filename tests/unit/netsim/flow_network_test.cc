@@ -1,4 +1,4 @@
-#include "sim/flow_network.h"
+#include "netsim/flow_network.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Small topologies for the tests of sim/.
+// Small topologies for the tests of netsim/.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
-#include "sim/plan_run.h"
+#include "netsim/plan_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
+#include "netsim/bounds.h"
 #include "networks.h"
-#include "sim/bounds.h"
 
 namespace gleaner::netsim {
 namespace {

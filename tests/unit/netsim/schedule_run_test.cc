@@ -1,4 +1,4 @@
-#include "sim/schedule_run.h"
+#include "netsim/schedule_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 #include "common/collective/halving_doubling.h"
 #include "common/collective/ring.h"
 #include "common/ranks/hdrm.h"
+#include "netsim/bounds.h"
 #include "networks.h"
-#include "sim/bounds.h"
 #include "tests/unit/collective/blueconnect_seconds.h"
 
 namespace gleaner::netsim {

@@ -44,7 +44,7 @@ TEST_F(ExchangeMetricsTest, PushesFollowTheSession) {
 }
 
 TEST_F(ExchangeMetricsTest, SlicesFollowTheExecutor) {
-  collective::Counters counters;
+  executor::Counters counters;
   counters.slices = 1;
   counters.slice_bytes = 2;
   counters.repeated_slices = 3;

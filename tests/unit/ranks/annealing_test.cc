@@ -34,10 +34,10 @@ std::string refusal(const absl::StatusOr<FoundMap>& found) { return std::string(
 
 TEST(MapCost, FollowsTheCostModel) {
   const topology::Network network = make_network(*cloud({3, 4, 3}, 1));
-  const Routes routes(network);
+  const PathTable paths(network);
   for (const Schedule& schedule : {collective::ring(10), collective::halving_doubling(11)}) {
     const uint32_t ranks = schedule.ranks;
-    MapCost cost(collective::step_patterns(schedule).value(), ranks, schedule.chunks, network.topology, routes, kBytes);
+    MapCost cost(collective::step_patterns(schedule).value(), ranks, schedule.chunks, network.topology, paths, kBytes);
     Random random(2);
     RankMap map = random_map(random, ranks, 12);
     EXPECT_DOUBLE_EQ(cost.reset(map).seconds, seconds_of(network, schedule, map, kBytes));
@@ -59,9 +59,9 @@ TEST(MapCost, FollowsTheCostModel) {
 
 TEST(MapCost, BoundIsMetOnAStar) {
   const topology::Network star = make_network(*topology::star(6, {}));
-  const Routes routes(star);
+  const PathTable paths(star);
   for (const Schedule& schedule : {collective::ring(6), collective::halving_doubling(6)}) {
-    MapCost cost(collective::step_patterns(schedule).value(), 6, schedule.chunks, star.topology, routes, kBytes);
+    MapCost cost(collective::step_patterns(schedule).value(), 6, schedule.chunks, star.topology, paths, kBytes);
     EXPECT_DOUBLE_EQ(cost.bound_seconds(), cost.reset(identity(6)).seconds);
   }
 }

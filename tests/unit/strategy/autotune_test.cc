@@ -15,12 +15,12 @@
 namespace gleaner::strategy {
 namespace {
 
+using collective::Groups;
 using collective::MasterCounts;
-using collective::Stage;
 using testing::Each;
 using testing::ElementsAre;
 
-double longest(const MasterCounts& counts, const Stage& groups, const std::vector<double>& bandwidths) {
+double longest(const MasterCounts& counts, const Groups& groups, const std::vector<double>& bandwidths) {
   const std::vector<double> loads = loads_of(counts, groups);
   double most = 0;
   for (size_t rank = 0; rank < loads.size(); ++rank) most = std::max(most, loads[rank] / bandwidths[rank]);
@@ -30,7 +30,7 @@ double longest(const MasterCounts& counts, const Stage& groups, const std::vecto
 // Tries all numbers of chunks.
 class BruteForce {
  public:
-  BruteForce(const Stage& groups, uint32_t chunks, const std::vector<double>& bandwidths)
+  BruteForce(const Groups& groups, uint32_t chunks, const std::vector<double>& bandwidths)
       : groups_(groups), bandwidths_(bandwidths), chunks_(chunks), ranks_(bandwidths.size()) {
     counts_ = {std::vector<uint32_t>(ranks_), std::vector<uint32_t>(ranks_)};
   }
@@ -60,7 +60,7 @@ class BruteForce {
     }
   }
 
-  const Stage& groups_;
+  const Groups& groups_;
   const std::vector<double>& bandwidths_;
   const uint32_t chunks_;
   const size_t ranks_;
@@ -70,7 +70,7 @@ class BruteForce {
 
 // A job whose step takes as long as its slowest rank.
 struct TunedJob {
-  Stage groups;
+  Groups groups;
   uint32_t chunks = 128;
   std::vector<double> bandwidths;
   double noise = 0;
@@ -85,14 +85,14 @@ struct TunedJob {
   }
 };
 
-double imbalance(const MasterCounts& counts, const Stage& groups) {
+double imbalance(const MasterCounts& counts, const Groups& groups) {
   const auto loads = loads_of(counts, groups);
   return *std::ranges::max_element(loads) / *std::ranges::min_element(loads);
 }
 
 // Luo §6.2.6, Figure 6.15: node 0 of 8 falls from 5 to 2 Gbit/s at step 1 and recovers at step 11. In the end the load
 // is balanced, and meanwhile the job is faster than with the balanced numbers.
-void replay(Stage groups, double noise) {
+void replay(Groups groups, double noise) {
   TunedJob job{std::move(groups), 128, std::vector<double>(8, 5e9), noise};
   Autotune autotune(job.groups, even_masters(job.groups, job.chunks));
   const MasterCounts even = autotune.counts();
@@ -238,7 +238,7 @@ TEST(Autotune, BytesCountAsBits) {
 }
 
 TEST(Masters, LoadsAreExact) {
-  const Stage groups = {{0, 1, 2}, {3, 4}};
+  const Groups groups = {{0, 1, 2}, {3, 4}};
   // Rank 0 is the global master of 2 chunks of 4, and a plain local master of 1.
   const MasterCounts counts{{2, 0, 0, 1, 1}, {3, 1, 0, 2, 2}};
   ASSERT_EQ(collective::check_masters(counts, 5, groups), absl::OkStatus());
@@ -249,9 +249,9 @@ TEST(Masters, LoadsAreExact) {
 TEST(Masters, QuicktuneIsNearlyOptimal) {
   std::mt19937_64 dice(7);
   for (int i = 0; i < 60; ++i) {
-    const Stage groups = i % 3 == 0   ? collective::even_groups(3, 1)
-                         : i % 3 == 1 ? Stage{{0, 1}, {2, 3}}
-                                      : Stage{{0, 1}, {2}, {3}};
+    const Groups groups = i % 3 == 0   ? collective::even_groups(3, 1)
+                          : i % 3 == 1 ? Groups{{0, 1}, {2, 3}}
+                                       : Groups{{0, 1}, {2}, {3}};
     const size_t ranks = i % 3 == 0 ? 3 : 4;
     std::vector<double> bandwidths;
     for (size_t rank = 0; rank < ranks; ++rank) bandwidths.push_back(1 + static_cast<double>(dice() % 9));
@@ -264,7 +264,7 @@ TEST(Masters, QuicktuneIsNearlyOptimal) {
 }
 
 TEST(Masters, EvenNumbers) {
-  const Stage groups = collective::even_groups(8, 2);
+  const Groups groups = collective::even_groups(8, 2);
   const MasterCounts even = even_masters(groups, 64);
   EXPECT_THAT(even.global, Each(8u));
   EXPECT_THAT(even.local, Each(16u));

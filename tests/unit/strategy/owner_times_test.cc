@@ -11,7 +11,7 @@
 #include "common/plan/partitioner.h"
 #include "common/strategy/candidates.h"
 #include "common/topology/builders.h"
-#include "sim/plan_run.h"
+#include "netsim/plan_run.h"
 #include "tests/unit/strategy/links.h"
 
 namespace gleaner::strategy {

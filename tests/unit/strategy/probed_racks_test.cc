@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/ranks/random.h"
 #include "common/strategy/candidates.h"
-#include "common/strategy/racks.h"
+#include "common/strategy/rack_times.h"
 #include "common/strategy/rank_maps.h"
 #include "tests/unit/strategy/probed_hosts.h"
 
@@ -26,7 +26,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // Returns the number of racks in each group.
-std::vector<size_t> racks_in(const collective::Stage& groups, const std::vector<uint32_t>& rack_of) {
+std::vector<size_t> racks_in(const collective::Groups& groups, const std::vector<uint32_t>& rack_of) {
   std::vector<size_t> counts;
   for (const std::vector<uint32_t>& group : groups) {
     std::vector<uint32_t> racks;
@@ -41,7 +41,7 @@ TEST(ProbedRacks, BandwidthsTellRacks) {
   const std::vector<uint32_t> rack_of = hidden({4, 4, 4, 4});
   const auto tree = tree_of_probes(probes_of(rack_of, {}), 16);
   ASSERT_TRUE(tree.ok()) << tree.status();
-  const collective::Stage groups = racks_of(*tree, 16);
+  const collective::Groups groups = racks_of(*tree, 16);
   EXPECT_THAT(groups, SizeIs(4));
   EXPECT_THAT(racks_in(groups, rack_of), Each(1));
   EXPECT_THAT(equal_stages(groups), ElementsAre(4, 4));
@@ -77,7 +77,7 @@ TEST(ProbedRacks, LatenciesTellRacks) {
   Speeds speeds{10e9, 10e9, 10e-6, 50e-6, 0.01, 0.2};
   const auto tree = tree_of_probes(probes_of(rack_of, speeds), 16);
   ASSERT_TRUE(tree.ok()) << tree.status();
-  const collective::Stage groups = racks_of(*tree, 16);
+  const collective::Groups groups = racks_of(*tree, 16);
   EXPECT_THAT(groups, SizeIs(2));
   EXPECT_THAT(racks_in(groups, rack_of), Each(1));
   const topology::Link& uplink = tree->links().back();
@@ -94,7 +94,7 @@ TEST(ProbedRacks, SizesAndNumbersAreFound) {
       const auto workers = static_cast<uint32_t>(rack_of.size());
       const auto tree = tree_of_probes(probes_of(rack_of, {}, seed), workers);
       ASSERT_TRUE(tree.ok()) << tree.status();
-      const collective::Stage groups = racks_of(*tree, workers);
+      const collective::Groups groups = racks_of(*tree, workers);
       EXPECT_THAT(groups, SizeIs(sizes.size()));
       EXPECT_THAT(racks_in(groups, rack_of), Each(1));
     }
@@ -149,7 +149,7 @@ TEST(ProbedRacks, TwoLevelWorksInTheRacks) {
   const auto mapped = map_ranks(network, 16, schedules);
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   ASSERT_THAT(*mapped, SizeIs(1));
-  collective::Stage groups(4);
+  collective::Groups groups(4);
   for (uint32_t worker = 0; worker < 16; ++worker) groups[mapped->front().spec.rank_of[worker] / 4].push_back(worker);
   EXPECT_THAT(racks_in(groups, rack_of), Each(1));
 }

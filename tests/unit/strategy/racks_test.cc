@@ -1,4 +1,4 @@
-#include "common/strategy/racks.h"
+#include "common/strategy/rack_times.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,114 @@
+#include "comm-lib/executor/cursor.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace gleaner::executor {
+
+void Cursor::open(const Program* program, uint64_t elements, const Types& types, ArrivedSlices* arrived) {
+  program_ = program;
+  arrived_ = arrived;
+  elements_ = elements;
+  types_ = types;
+  has_begun_ = false;
+  next_ = 0;
+  sources_.resize(program->sources());
+  for (uint32_t i = 0; i < sources_.size(); ++i) sources_[i] = {program->first_receive(i, elements), {}};
+}
+
+void Cursor::begin(ConstBytes contribution, uint32_t worker, uint32_t divisor, BufferPool& pool,
+                   const kernels::Kernels& kernels) {
+  divisor_ = divisor;
+  has_begun_ = true;
+  if (program_->gathers()) {
+    work_ = pool.take(contribution.size() * program_->blocks().size());
+    std::memcpy(work_.bytes().data() + contribution.size() * program_->blocks()[worker], contribution.data(),
+                contribution.size());
+    return;
+  }
+  work_ = pool.take(elements_ * size_of(types_.partial()));
+  results_ = types_.result == types_.partial() ? work_ : pool.take(elements_ * size_of(types_.result));
+  if (types_.contribution == types_.partial()) {
+    std::memcpy(work_.bytes().data(), contribution.data(), contribution.size());
+  } else {
+    const std::array<const std::byte*, 1> sources = {contribution.data()};
+    kernels.sum(types_.contribution, types_.partial(), sources, work_.bytes().data(), elements_, 1);
+  }
+}
+
+void Cursor::close() {
+  work_ = {};
+  results_ = {};
+  has_begun_ = false;
+  for (Source& source : sources_) {
+    while (!source.arrived.empty()) arrived_->pop(source.arrived);
+  }
+}
+
+uint64_t Cursor::expected_bytes(uint32_t source) const {
+  return sources_[source].next_receive == Program::kNone ? 0 : bytes_of(next_receive(source));
+}
+
+void Cursor::add(uint32_t source, Buffer slice) {
+  Source& from = sources_[source];
+  from.next_receive = program_->next_receive(from.next_receive, elements_);
+  arrived_->push(from.arrived, std::move(slice));
+}
+
+Cursor::Outcome Cursor::advance(const kernels::Kernels& kernels) {
+  for (; next_ < program_->operations().size(); ++next_) {
+    const Program::Operation& operation = program_->operations()[next_];
+    const Program::Range range = program_->range_of(operation, elements_);
+    if (range.count == 0) continue;
+    if (operation.kind == Program::Kind::kFinish) {
+      finish(range, kernels);
+      continue;
+    }
+    if (operation.kind == Program::Kind::kSend) {
+      ++next_;
+      const uint64_t size = size_of(type_of(operation));
+      return {Event::kSend, &operation, buffer_of(operation).slice(range.first * size, range.count * size)};
+    }
+    if (sources_[operation.source].arrived.empty()) return {Event::kBlocked, &operation, {}};
+    receive(operation, range, kernels);
+    ++next_;
+    return {Event::kReceived, &operation, {}};
+  }
+  return {};
+}
+
+void Cursor::receive(const Program::Operation& operation, const Program::Range& range,
+                     const kernels::Kernels& kernels) {
+  const Buffer slice = arrived_->pop(sources_[operation.source].arrived);
+  const DataType type = type_of(operation);
+  std::byte* const own = buffer_of(operation).bytes().data() + range.first * size_of(type);
+  if (operation.kind == Program::Kind::kCopy) {
+    std::memcpy(own, slice.bytes().data(), slice.size());
+    return;
+  }
+  const std::array<const std::byte*, 2> sources = {own, slice.bytes().data()};
+  kernels.sum(type, sources, own, range.count, 1);
+}
+
+// Divides and rounds complete sums.
+void Cursor::finish(const Program::Range& range, const kernels::Kernels& kernels) {
+  const std::array<const std::byte*, 1> sums = {work_.bytes().data() + range.first * size_of(types_.partial())};
+  kernels.sum(types_.partial(), types_.result, sums, results_.bytes().data() + range.first * size_of(types_.result),
+              range.count, divisor_);
+}
+
+void Cursor::write_result(std::byte* output, const kernels::Kernels& kernels) {
+  if (!program_->gathers()) {
+    std::memcpy(output, results_.bytes().data(), elements_ * size_of(types_.result));
+    return;
+  }
+  const uint64_t block_bytes = elements_ * size_of(types_.contribution);
+  contributions_.clear();
+  for (const uint32_t block : program_->blocks()) {
+    contributions_.push_back(work_.bytes().data() + block * block_bytes);
+  }
+  kernels.sum(types_.contribution, types_.result, contributions_, output, elements_, divisor_);
+}
+
+}  // namespace gleaner::executor

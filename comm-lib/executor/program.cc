@@ -1,0 +1,100 @@
+#include "comm-lib/executor/program.h"
+
+#include <algorithm>
+
+namespace gleaner::executor {
+namespace {
+
+// Finds what the peers of a rank do with its messages.
+class Receivers {
+ public:
+  Receivers(const collective::Schedule& schedule, uint32_t rank)
+      : schedule_(schedule), rank_(rank), next_(schedule.ranks) {}
+
+  // Returns the receive that takes the rank's next message to `peer`. Call it once for each send, in their order.
+  collective::OpKind next(uint32_t peer) {
+    const std::vector<collective::Op>& program = schedule_.programs[peer];
+    uint32_t& at = next_[peer];
+    while (program[at].kind == collective::OpKind::kSend || program[at].peer != rank_) ++at;
+    return program[at++].kind;
+  }
+
+ private:
+  const collective::Schedule& schedule_;
+  const uint32_t rank_;
+  std::vector<uint32_t> next_;  // by peer: index of an operation
+};
+
+}  // namespace
+
+Program::Program(const collective::Schedule& schedule, std::span<const uint32_t> ranks, uint32_t worker)
+    : chunks_(schedule.chunks), source_of_(schedule.ranks, kNone) {
+  std::vector<uint32_t> worker_of(schedule.ranks);
+  const auto rank_of = [&](uint32_t of_worker) { return ranks.empty() ? of_worker : ranks[of_worker]; };
+  for (uint32_t i = 0; i < schedule.ranks; ++i) worker_of[rank_of(i)] = i;
+  const bool gathers = schedule.postcondition == collective::Postcondition::kAllGather;
+  for (uint32_t i = 0; gathers && i < schedule.ranks; ++i) blocks_.push_back(rank_of(i));
+  std::vector<uint32_t> last_from;  // by source: index of the last receive so far
+  std::vector<bool> is_finished(chunks_, gathers);
+  Receivers receivers(schedule, rank_of(worker));
+  for (const collective::Op& op : schedule.programs[rank_of(worker)]) {
+    const collective::OpKind receive = op.kind == collective::OpKind::kSend ? receivers.next(op.peer) : op.kind;
+    const bool is_result = receive == collective::OpKind::kReceiveCopy && !gathers;
+    if (is_result && op.kind == collective::OpKind::kSend) finish(op.slice, is_finished);
+    if (is_result) std::fill_n(is_finished.begin() + op.slice.first, op.slice.count, true);
+    const Content content = gathers ? Content::kContributions : is_result ? Content::kResults : Content::kPartialSums;
+    add_message(op, content, worker_of[op.peer], last_from);
+  }
+  finish({0, chunks_}, is_finished);
+}
+
+void Program::add_message(const collective::Op& op, Content content, uint32_t peer, std::vector<uint32_t>& last_from) {
+  const auto index = static_cast<uint32_t>(operations_.size());
+  Operation& operation = operations_.emplace_back();
+  operation.kind = op.kind == collective::OpKind::kSend            ? Kind::kSend
+                   : op.kind == collective::OpKind::kReceiveReduce ? Kind::kAdd
+                                                                   : Kind::kCopy;
+  operation.content = content;
+  operation.peer = peer;
+  operation.slice = op.slice;
+  operation.step = op.step;
+  if (op.kind == collective::OpKind::kSend) return;
+  uint32_t& source = source_of_[peer];
+  if (source == kNone) {
+    source = static_cast<uint32_t>(first_from_.size());
+    first_from_.push_back(index);
+    last_from.push_back(index);
+  } else {
+    operations_[last_from[source]].next_from = index;
+    last_from[source] = index;
+  }
+  operation.source = source;
+}
+
+// Adds operations that finish the chunks of a slice that are not finished yet.
+void Program::finish(const collective::Slice& slice, std::vector<bool>& is_finished) {
+  for (uint32_t chunk = slice.first; chunk < slice.first + slice.count; ++chunk) {
+    if (is_finished[chunk]) continue;
+    const bool extends = chunk > slice.first && !operations_.empty() && operations_.back().kind == Kind::kFinish &&
+                         operations_.back().slice.first + operations_.back().slice.count == chunk;
+    if (extends) {
+      ++operations_.back().slice.count;
+    } else {
+      Operation& operation = operations_.emplace_back();
+      operation.kind = Kind::kFinish;
+      operation.content = Content::kResults;
+      operation.slice = {chunk, 1};
+    }
+    is_finished[chunk] = true;
+  }
+}
+
+uint64_t Program::largest_message(uint64_t elements) const {
+  uint64_t largest = 0;
+  for (const Operation& operation : operations_) {
+    if (operation.kind != Kind::kFinish) largest = std::max(largest, range_of(operation, elements).count);
+  }
+  return largest;
+}
+
+}  // namespace gleaner::executor

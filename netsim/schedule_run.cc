@@ -1,0 +1,187 @@
+#include "netsim/schedule_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/collective/messages.h"
+#include "netsim/host_map.h"
+
+namespace gleaner::netsim {
+namespace {
+
+using collective::Message;
+using collective::Messages;
+using collective::Op;
+using collective::OpKind;
+using collective::Schedule;
+
+constexpr uint64_t kEventsPerProgress = 256;
+
+// A message's part in the run.
+struct Transit {
+  bool awaited = false;  // the receiver's program waits for it
+  bool arrived = false;
+};
+
+class ScheduleRun {
+ public:
+  ScheduleRun(const Schedule& schedule, const Messages& messages, const topology::Topology& topology,
+              const std::vector<uint32_t>& host_of, const Partitions& partitions, FlowNetwork network)
+      : schedule_(schedule),
+        messages_(messages),
+        host_of_(host_of),
+        partitions_(partitions),
+        network_(std::move(network)),
+        transits_(messages.all().size() * partitions.bytes.size()),
+        loads_(topology, messages_of_steps()),
+        next_op_(partitions.bytes.size() * schedule.ranks, 0),
+        begun_(schedule.ranks, 0),
+        in_flight_bytes_(schedule.ranks, 0),
+        step_end_(schedule.steps, 0) {}
+
+  absl::StatusOr<RunResult> run(const Progress& progress);
+
+ private:
+  std::vector<uint64_t> messages_of_steps() const;
+  // Begins the rank's partitions for which there is room.
+  absl::Status begin(uint32_t rank);
+  // Executes a rank's operations on a partition up to the next one that has to wait.
+  absl::Status go_on(uint32_t rank, uint64_t partition);
+  // Returns the width of a message's values.
+  uint32_t width_of(uint32_t message) const {
+    const Message& sent = messages_.all()[message];
+    const bool is_partial = schedule_.programs[sent.to][sent.receive].kind == OpKind::kReceiveReduce;
+    return is_partial ? partitions_.partial_width : 1;
+  }
+  // Returns the connection between two ranks.
+  uint32_t connection(uint32_t from, uint32_t to);
+  absl::Status on_arrival(uint64_t index);
+  absl::Status waits_for_ever() const;
+  RunResult result() const;
+
+  const Schedule& schedule_;
+  const Messages& messages_;
+  const std::vector<uint32_t>& host_of_;
+  const Partitions& partitions_;
+  FlowNetwork network_;
+  absl::flat_hash_map<uint64_t, uint32_t> connections_;  // by sender << 32 | receiver
+  std::vector<Transit> transits_;                        // by partition, then message
+  ChannelLoads loads_;
+  std::vector<uint32_t> next_op_;        // by partition, then rank
+  std::vector<uint64_t> begun_;          // by rank: number of partitions
+  std::vector<double> in_flight_bytes_;  // by rank
+  std::vector<double> step_end_;         // by step: when its last message arrived
+  uint64_t arrived_ = 0;
+};
+
+std::vector<uint64_t> ScheduleRun::messages_of_steps() const {
+  std::vector<uint64_t> counts(schedule_.steps, 0);
+  for (const Message& message : messages_.all()) counts[message.step] += partitions_.bytes.size();
+  return counts;
+}
+
+absl::Status ScheduleRun::begin(uint32_t rank) {
+  uint64_t& next = begun_[rank];
+  double& in_flight = in_flight_bytes_[rank];
+  while (next < partitions_.bytes.size()) {
+    const double bytes = partitions_.bytes[next];
+    if (in_flight > 0 && in_flight + bytes > partitions_.in_flight_bytes) break;
+    in_flight += bytes;
+    GLN_RETURN_IF_ERROR(go_on(rank, next++));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScheduleRun::go_on(uint32_t rank, uint64_t partition) {
+  const std::vector<Op>& program = schedule_.programs[rank];
+  const double bytes_per_chunk = partitions_.bytes[partition] / schedule_.chunks_per_block();
+  const uint64_t first = partition * messages_.all().size();
+  for (uint32_t& next = next_op_[partition * schedule_.ranks + rank]; next < program.size(); ++next) {
+    const Op& op = program[next];
+    const uint64_t index = first + messages_.index_of(rank, next);
+    if (op.kind != OpKind::kSend) {
+      if (transits_[index].arrived) continue;
+      transits_[index].awaited = true;
+      return absl::OkStatus();
+    }
+    const double bytes =
+        bytes_per_chunk * op.slice.count * width_of(messages_.index_of(rank, next)) + partitions_.frame_bytes;
+    GLN_ASSIGN_OR_RETURN(const std::span<const uint32_t> channels,
+                         network_.send(index, connection(rank, op.peer), bytes, partition));
+    loads_.add(op.step, channels, bytes);
+  }
+  in_flight_bytes_[rank] -= partitions_.bytes[partition];
+  return absl::OkStatus();
+}
+
+uint32_t ScheduleRun::connection(uint32_t from, uint32_t to) {
+  const auto [found, is_new] = connections_.try_emplace(uint64_t{from} << 32 | to);
+  if (is_new) found->second = network_.connect(host_of_[from], host_of_[to]);
+  return found->second;
+}
+
+absl::Status ScheduleRun::on_arrival(uint64_t index) {
+  const uint64_t partition = index / messages_.all().size();
+  const Message& message = messages_.all()[index % messages_.all().size()];
+  transits_[index].arrived = true;
+  ++arrived_;
+  step_end_[message.step] = network_.now();
+  if (!transits_[index].awaited) return absl::OkStatus();
+  GLN_RETURN_IF_ERROR(go_on(message.to, partition));
+  return begin(message.to);
+}
+
+absl::Status ScheduleRun::waits_for_ever() const {
+  for (size_t i = 0; i < next_op_.size(); ++i) {
+    const auto rank = static_cast<uint32_t>(i % schedule_.ranks);
+    if (next_op_[i] >= schedule_.programs[rank].size()) continue;
+    const Op& op = schedule_.programs[rank][next_op_[i]];
+    return absl::InvalidArgumentError(absl::StrCat("the schedule never ends: rank ", rank, " waits in step ", op.step,
+                                                   " for a message from rank ", op.peer));
+  }
+  return absl::OkStatus();
+}
+
+RunResult ScheduleRun::result() const {
+  RunResult result = {.events = network_.events()};
+  for (uint32_t step = 0; step < schedule_.steps; ++step) {
+    const double end = std::max(result.seconds, step_end_[step]);
+    result.steps.push_back({end - result.seconds, loads_.worst()[step]});
+    result.seconds = end;
+  }
+  return result;
+}
+
+absl::StatusOr<RunResult> ScheduleRun::run(const Progress& progress) {
+  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(begin(rank));
+  std::vector<uint64_t> arrived;
+  for (uint64_t turn = 1;; ++turn) {
+    GLN_ASSIGN_OR_RETURN(const bool more, network_.advance(arrived));
+    if (!more) break;
+    for (const uint64_t id : arrived) GLN_RETURN_IF_ERROR(on_arrival(id));
+    arrived.clear();
+    if (progress && turn % kEventsPerProgress == 0) {
+      progress(static_cast<double>(arrived_) / static_cast<double>(transits_.size()));
+    }
+  }
+  GLN_RETURN_IF_ERROR(waits_for_ever());
+  return result();
+}
+
+}  // namespace
+
+Partitions uncut(double bytes) { return {.bytes = {bytes}}; }
+
+absl::StatusOr<RunResult> run_schedule(const Schedule& schedule, const topology::Network& network,
+                                       const std::vector<uint32_t>& host_of, const Partitions& partitions,
+                                       const Conditions& conditions, const Progress& progress) {
+  GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
+  GLN_RETURN_IF_ERROR(check_hosts("rank", host_of, schedule.ranks, network.topology));
+  GLN_ASSIGN_OR_RETURN(FlowNetwork flows, FlowNetwork::make(network, conditions));
+  return ScheduleRun(schedule, messages, network.topology, host_of, partitions, std::move(flows)).run(progress);
+}
+
+}  // namespace gleaner::netsim
