@@ -83,6 +83,21 @@ def check_models_of_one_name_are_told_of_names() -> None:
         loss_of(one, 1, 0).backward()
 
 
+def check_models_of_one_name_are_told_of_names_even_if_one_is_faster() -> None:
+    def waiting_hook(state, bucket):
+        average = gln.ddp_hook(state, bucket)
+        average.wait()
+        return average
+
+    one, other = (nn.parallel.DistributedDataParallel(twin()) for _ in range(2))
+    for model in (one, other):
+        model.register_comm_hook(gln.DDPState("slow"), waiting_hook)
+    for _ in range(2):  # the error of one pass does not disturb the next one
+        loss_of(one, 0, 0).backward()
+        message = raises(gln.GleanerError, (loss_of(one, 0, 0) + loss_of(other, 0, 0)).backward)
+        assert "comes twice in one backward pass" in message, message
+
+
 def assert_same_on_both_ranks(tensors: list[torch.Tensor]) -> None:
     for tensor in tensors:
         total = tensor.clone()

@@ -9,6 +9,7 @@ rebuilds its buckets after the first step, the new buckets become new tensors.
 
 # No `from __future__ import annotations`: DDP requires the hook's annotations to be types, not strings.
 import threading
+import weakref
 from typing import Optional
 
 import torch
@@ -121,15 +122,52 @@ class _Flight:
 _in_flight: set[_Flight] = set()
 
 
+class _Pass:
+    """One backward pass: the names of its buckets so far. torch's engine keeps it until the pass ends, or fails."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._has_ended = False
+        Variable._execution_engine.queue_callback(self._end)
+
+    @staticmethod
+    def of_thread() -> "Optional[_Pass]":
+        """Returns the pass that this thread runs, or None outside of backward()."""
+        present: Optional[_Pass] = getattr(_thread, "present", lambda: None)()
+        if present is None or present._has_ended:
+            try:
+                present = _Pass()
+            except RuntimeError:
+                return None
+            _thread.present = weakref.ref(present)
+        return present
+
+    def has(self, name: str) -> bool:
+        """Notes a bucket, and returns whether there was one of that name. DDP sends each bucket of a model once."""
+        if name in self._names:
+            return True
+        self._names.add(name)
+        return False
+
+    def _end(self) -> None:
+        self._has_ended = True
+
+
+_thread = threading.local()
+
+
 def _average(state: Optional[DDPState], bucket: torch.distributed.GradBucket, flight: _Flight) -> None:
     """Starts the request of a bucket. Later the thread gln-python ends its flight."""
     session = process.current()
     buffer = bucket.buffer()
     name = f"{(state or _DEFAULT).name}.{bucket.index()}.{buffer.numel()}"
-    if session.in_flight(name):
+    # Requests of two models under one name would mix their gradients if ranks reach the models in another order.
+    present = _Pass.of_thread()
+    if session.in_flight(name) or (present is not None and present.has(name)):
         raise FailedPreconditionError(
-            f"bucket '{name}' is still in flight. If this process trains several models with DDP, register the hook "
-            'of each model with its own name: register_comm_hook(gln.DDPState("encoder"), gln.ddp_hook)'
+            f"bucket '{name}' comes twice in one backward pass, or is still in flight from the last one. If this "
+            "process trains several models with DDP, register the hook of each model with its own name: "
+            'register_comm_hook(gln.DDPState("encoder"), gln.ddp_hook)'
         )
     session.attached(LastingInputs).register_if_unmoved(name, TORCH, buffer)
     options = PushPullOptions(name=name, priority=-bucket.index(), in_place=True)
