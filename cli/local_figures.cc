@@ -1,5 +1,7 @@
 #include "cli/local_figures.h"
 
+#include <functional>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -56,10 +58,14 @@ std::vector<std::string> figures_of(const json& summary) {
 
 std::vector<LocalStatus> ask_local_jobs(std::vector<launcher::LocalJob> jobs) {
   const SystemEnv system({"status", LogLevel::kError});
+  std::vector<std::future<absl::StatusOr<std::string>>> answers;
+  for (const launcher::LocalJob& job : jobs) {
+    answers.push_back(std::async(std::launch::async, ask, std::cref(system.env()), std::cref(job)));
+  }
   std::vector<LocalStatus> asked;
-  for (launcher::LocalJob& job : jobs) {
-    absl::StatusOr<std::string> summary = ask(system.env(), job);
-    asked.push_back({std::move(job), std::move(summary)});
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    absl::StatusOr<std::string> summary = answers[i].get();
+    asked.push_back({std::move(jobs[i]), std::move(summary)});
   }
   return asked;
 }

@@ -14,8 +14,8 @@ struct LocalStatus {
   absl::StatusOr<std::string> summary;  // a JSON object, as --summary writes it (docs/cli.md)
 };
 
-// Asks the coordinator of each job for its summary, one after the other, and waits up to 3 s to join and
-// 3 s for its answer.
+// Asks the coordinators of all jobs for their summaries, beside each other. Waits up to 3 s to join each, and 3 s for
+// its answer.
 std::vector<LocalStatus> ask_local_jobs(std::vector<launcher::LocalJob> jobs);
 
 // Returns a line for each job, below a head. A job without a summary has "-" in place of figures. Pure.
