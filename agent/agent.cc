@@ -7,9 +7,9 @@
 #include "absl/time/clock.h"
 #include "agent/probe/speed.h"
 #include "agent/publish/profile.h"
+#include "common/base/backoff.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
-#include "common/base/backoff.h"
 
 namespace gleaner::agent {
 namespace {

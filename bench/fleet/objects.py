@@ -75,14 +75,14 @@ def jobs(name: str, count: int) -> Iterator[Request]:
 
 
 def stage(name: str, kind: str, conditions: dict[str, tuple[str, str]], following: dict[str, Any]) -> dict[str, Any]:
-    """Returns a Groups of kwok. `conditions` maps a place in the object to an operator and its value ("": none)."""
+    """Returns a Stage of kwok. `conditions` maps a place in the object to an operator and its value ("": none)."""
     expressions = [
         {"key": key, "operator": how, **({"values": [value]} if value else {})}
         for key, (how, value) in conditions.items()
     ]
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
-        "kind": "Groups",
+        "kind": "Stage",
         "metadata": {"name": name},
         "spec": {
             "resourceRef": {"apiGroup": "v1", "kind": kind},

@@ -2,7 +2,7 @@
 // use both, each for some of its tensors:
 // - session::Session pushes a partition to its owner, a summer, and gets the sum back;
 // - executor::Executor executes the schedule of a collective between the workers (docs/schedules.md).
-// Each class has counters of its own, in its own terms (session/counters.h, collective/counters.h).
+// Each class has counters of its own, in its own terms (session/counters.h, executor/counters.h).
 //
 // An Exchange is pure: it does no I/O, reads no clock and starts no thread. It takes pieces, frames and times, and
 // appends frames to send and finished pieces to `actions`. The caller (comm-lib/network) keeps the connections to other

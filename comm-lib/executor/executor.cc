@@ -127,7 +127,7 @@ void Executor::admit_if_wanted(uint32_t index, absl::Duration now, Actions& acti
   if (!run.is_wanted || run.piece == kNone || run.cursor.has_begun()) return;
   if (GLN_MUTATION("a partition that a peer has begun waits for its turn")) return;
   if (!starts_.has_room(plan_->partial_bytes(plan_->partitions[run.partition]))) {
-    GLN_RARE("collective: a partition begins beyond the limit, since a peer has begun it");
+    GLN_RARE("executor: a partition begins beyond the limit, since a peer has begun it");
   }
   begin(index, now, actions);
 }

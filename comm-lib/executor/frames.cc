@@ -39,7 +39,7 @@ absl::Status Executor::on_slice(uint32_t sender, const wire::Header& header, Buf
   }
   // The link counts a slice only once its checks have passed, so that a slice that fails them is never confirmed.
   if (is_of_later_plan(header)) {
-    GLN_RARE("collective: a slice of a tensor or a schedule that only a later plan has");
+    GLN_RARE("executor: a slice of a tensor or a schedule that only a later plan has");
     peers_.accept(sender, payload.size());
     if (!GLN_MUTATION("a slice does not wait for its plan")) {
       later_frames_.push_back({sender, header, std::move(payload)});
@@ -99,7 +99,7 @@ void Executor::ask_peers(Actions& actions) {
     awaited.schedule = run.schedule;
     awaited.step = run.step;
     if (peers_.await(run.waits_for, awaited, actions)) {
-      GLN_RARE("collective: a worker asks a peer to begin a partition");
+      GLN_RARE("executor: a worker asks a peer to begin a partition");
     }
   }
 }

@@ -205,8 +205,10 @@ void RankIo::fail(absl::Status status) {
   if (absl::IsDeadlineExceeded(status)) status = absl::UnavailableError(status.message());
   if (!state_.fail(status)) return;
   env_.log->info("session failed", "reason", status.message());
-  // A program may catch an error of its own, and stay. Workers that wait for its next push_pull would wait for ever.
-  if (absl::IsInvalidArgument(status) && !state_.is_elastic()) client_->fault(control::Fault::kItself, 0, status);
+  // Other workers do not see the errors of local ranks that differ, and would wait as long as the program catches the
+  // error and stays. Elastic jobs have one rank per worker.
+  const bool has_local_ranks = state_.rank_info().local_ranks > 1;
+  if (absl::IsInvalidArgument(status) && has_local_ranks) client_->fault(control::Fault::kItself, 0, status);
   pipeline_->fail(status);
   flow_.end_all(status);
   std::vector<Outcome> outcomes;

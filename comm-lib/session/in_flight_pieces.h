@@ -47,7 +47,7 @@ class InFlightPieces {
   void fail(const absl::Status& status, std::vector<Done>& done);
 
   uint32_t in_flight() const { return pieces_.in_use(); }  // number of pieces
-  uint64_t started() const { return started_; }      // number of pieces so far
+  uint64_t started() const { return started_; }            // number of pieces so far
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;

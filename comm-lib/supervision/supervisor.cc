@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/backoff.h"
 #include "common/base/faults.h"
 
 namespace gleaner::supervision {
@@ -32,14 +33,14 @@ void Supervisor::follow(std::shared_ptr<const plan::Plan> plan, absl::Duration n
     path.is_member = what.is_here();
     path.since = what.since;
     path.retry_at = now;
-    path.pause = options_.first_pause;
+    path.pause = absl::ZeroDuration();
     path.warn_at = options_.first_warning;
   }
 }
 
 void Supervisor::retry_later(Path& path, absl::Duration now) const {
+  path.pause = next_pause(path.pause, options_.first_pause, options_.longest_pause);
   path.retry_at = now + path.pause;
-  path.pause = std::min(path.pause * 2, options_.longest_pause);
 }
 
 void Supervisor::on_dial_failed(uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions) {
@@ -57,7 +58,7 @@ void Supervisor::on_connected(uint32_t member) {
   if (GLN_MUTATION("a connection that comes up counts as progress")) {
     path.doubted = path.reported = false;
     path.spent = absl::ZeroDuration();
-    path.pause = options_.first_pause;
+    path.pause = absl::ZeroDuration();
   }
 }
 
@@ -81,7 +82,7 @@ void Supervisor::on_closed(uint32_t member, const absl::Status& why, absl::Durat
 void Supervisor::clear_doubt(Path& path, Actions& actions) const {
   path.doubted = false;
   path.breaks_without_progress = 0;
-  path.pause = options_.first_pause;
+  path.pause = absl::ZeroDuration();
   forget_spent(path, actions);
 }
 

@@ -1,5 +1,5 @@
-// Exponential backoff: each pause is twice as long as the last one, from a first to a longest. Jitter keeps clients that
-// failed at the same time from trying again at the same time.
+// Exponential backoff: each pause is twice as long as the last one, from a first to a longest. Jitter keeps clients
+// that failed at the same time from trying again at the same time.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace gleaner {
 
 // Returns the pause after `last`; zero: there was none.
 inline absl::Duration next_pause(absl::Duration last, absl::Duration first, absl::Duration longest) {
-  return std::clamp(2 * last, first, longest);
+  return std::min(std::max(2 * last, first), longest);
 }
 
 // Returns `delay` times a random factor from 0.5 to 1.5.

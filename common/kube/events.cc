@@ -7,8 +7,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/base/thread.h"
 #include "common/base/backoff.h"
+#include "common/base/thread.h"
 #include "common/kube/cancellation.h"
 #include "common/kube/object.h"
 

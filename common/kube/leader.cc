@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/thread.h"
 #include "common/base/backoff.h"
+#include "common/base/thread.h"
 #include "common/kube/object.h"
 
 namespace gleaner::kube {

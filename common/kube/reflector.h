@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/env.h"
 #include "common/base/backoff.h"
+#include "common/base/env.h"
 #include "common/kube/cancellation.h"
 #include "common/kube/client.h"
 

@@ -38,7 +38,8 @@ absl::StatusOr<control::Welcome> Introduction::check(const control::Admission& a
   control::Welcome welcome = admission.welcome;
   const std::string where = options_.coordinator.to_string();
   const std::string& secret = admission.secret;
-  if (shows_bearer_ && options_.identity.role == control::Role::kObserver) return welcome;  // it opens no data connections
+  if (shows_bearer_ && options_.identity.role == control::Role::kObserver)
+    return welcome;  // it opens no data connections
   if (shows_bearer_) {
     if (secret.size() != welcome.secret.size()) {
       return absl::InvalidArgumentError(absl::StrCat("the coordinator at ", where, " sent a secret of ", secret.size(),

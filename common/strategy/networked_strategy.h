@@ -19,7 +19,7 @@ struct NetworkedStrategy {
 // Fits the strategy and the network to each other:
 // - Auto, and schedules with groups, see the tree that probes suggest (probed_racks.h) in place of the probes. Other
 //   strategies see each pair of hosts.
-// - A schedule with groups and without factors takes the racks of the network (racks.h) as its groups.
+// - A schedule with groups and without factors takes the racks of the network (rack_times.h) as its groups.
 // InvalidArgument: as validate(), or the workers are fewer than the groups that the schedule asks for.
 absl::StatusOr<NetworkedStrategy> fit_to_network(Strategy strategy, JobNetwork network, uint32_t workers,
                                                  uint32_t summers);

@@ -41,8 +41,7 @@ enum class FrameType : uint8_t {
   kHand = 21,   // worker to owner: the result that kFetch asked for
   // Worker to owner: asks which results every worker has; payload: PartitionKey[] of the results that the worker keeps
   // from earlier owners, or none. Owner to worker: every worker has the results numbered below `confirmed`, and those
-  // in
-  // the payload, which are some of the keys asked about.
+  // in the payload, which are some of the keys asked about.
   kRelease = 22,
   // Owner to worker: the owner will never accept that frame, so the worker's session ends; payload: a message for the
   // user.

@@ -1,14 +1,14 @@
 #include "operator/autoscale/node_pauses.h"
 
-#include <algorithm>
+#include "common/base/backoff.h"
 
 namespace gleaner::autoscale {
 
 void NodePauses::begin(const std::string& node, absl::Duration first, absl::Duration now) {
   if (node.empty()) return;
   Pause& pause = pauses_[node];
-  const bool again = pause.length > absl::ZeroDuration() && now - pause.until < kLongest;
-  pause.length = again ? std::min(2 * pause.length, kLongest) : first;
+  if (now - pause.until >= kLongest) pause.length = absl::ZeroDuration();
+  pause.length = next_pause(pause.length, first, kLongest);
   pause.until = now + pause.length;
 }
 

@@ -25,8 +25,8 @@ class AttemptSession {
   AttemptSession(const Observation& observation, const Workers& workers)
       : observation_(observation), job_(observation.job), workers_(workers) {}
 
-  // InvalidArgument: the strategy has no such parameters. check_strategy() has refused such a job, unless its strategy was
-  // changed after its first pod.
+  // InvalidArgument: the strategy has no such parameters. check_strategy() has refused such a job, unless its strategy
+  // was changed after its first pod.
   absl::StatusOr<coordinator::Options> options() const;
   // Returns the workers that have ended, to be reported to the session. A worker that has succeeded is one of them even
   // if its pod is gone: a session that is opened again must not wait for its return.

@@ -109,7 +109,8 @@ Decision decide_success(const Observation& observation, const Workers& workers, 
 }
 
 Decision refuse_strategy(const Observation& observation, StatusUpdate update, const absl::Status& why) {
-  return finish(observation, JobEnd(observation).fail(std::move(update), "InvalidStrategy", std::string(why.message())));
+  return finish(observation,
+                JobEnd(observation).fail(std::move(update), "InvalidStrategy", std::string(why.message())));
 }
 
 Decision decide_failure(const Observation& observation, const Workers& workers, StatusUpdate update, Failure failure) {

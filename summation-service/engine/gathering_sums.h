@@ -14,9 +14,9 @@
 
 #include "common/base/block_size.h"
 #include "common/base/buffer.h"
+#include "common/base/slots.h"
 #include "common/kernels/kernels.h"
 #include "summation-service/engine/memory_budget.h"
-#include "common/base/slots.h"
 
 namespace gleaner::engine {
 

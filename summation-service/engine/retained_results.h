@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "common/base/buffer.h"
-#include "summation-service/engine/memory_budget.h"
 #include "common/base/slots.h"
+#include "summation-service/engine/memory_budget.h"
 #include "summation-service/engine/releases.h"
 #include "summation-service/engine/worker_set.h"
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/backoff.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/exit_timer.h"
@@ -142,8 +143,8 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
 class RejoinBackoff {
  public:
   absl::Duration next(absl::Duration served) {
-    if (served > kLongEnough) pause_ = kLeast;
-    return std::exchange(pause_, std::min(2 * pause_, kMost));
+    if (served > kLongEnough) pause_ = absl::ZeroDuration();
+    return pause_ = next_pause(pause_, kLeast, kMost);
   }
 
  private:
@@ -151,7 +152,7 @@ class RejoinBackoff {
   static constexpr absl::Duration kMost = absl::Seconds(30);
   static constexpr absl::Duration kLongEnough = absl::Minutes(1);
 
-  absl::Duration pause_ = kLeast;
+  absl::Duration pause_;  // the last one
 };
 
 // Makes the summer leave as SIGTERM does, in every state of the summer. If that takes too long, ends the process; its

@@ -89,7 +89,7 @@ PROGRAMS = (
         "other_operations.py",
         "so are those of a schedule, to all ranks",
         options=(("workers", 2), ("flags", ("--strategy", "ring"))),
-        error=f" can't go on: {AT_WORKERS}",
+        error=f" left with an error: {AT_WORKERS}",
     ),
     Program(
         "other_operations.py",
