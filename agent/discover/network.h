@@ -1,7 +1,7 @@
 // Functions that read network devices, the default route and RDMA ports from sysfs and procfs.
 //
-// sys/class/net shows the network namespace of the process that mounted this sysfs. If the machine itself mounted it,
-// it shows the machine's devices. Routes are read under proc/1/net for the same reason.
+// A mount of sysfs shows the network namespace of the process that mounted it. So sys/class/net has the machine's
+// devices only if the machine itself mounted it. proc/1/net has the machine's routes: process 1 is in its namespace.
 #pragma once
 
 #include <optional>

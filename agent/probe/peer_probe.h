@@ -1,5 +1,5 @@
-// PeerProbe measures the speed periodically with another node's agent while no other source gives it, and serves other
-// agents' measurements.
+// PeerProbe measures the speed of this node's network, from time to time, with another node's agent. It does so only
+// while no other source states the speed (set_needed). It also serves other agents' measurements.
 //
 // PeerProbe has two threads, the measuring one ("gln-probe") and MeasureServer's. Thread safe.
 #pragma once

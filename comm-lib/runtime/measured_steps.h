@@ -57,8 +57,8 @@ class MeasuredSteps {
 
   // Returns the figures of the latest kEpochsKept epochs that have steps, in order.
   std::vector<control::Measured> figures() const;
-  // Returns the bytes of the latest step that counts, or the mean if all steps count; if none does, of the latest step.
-  // 0: there is no step.
+  // Returns the bytes of the latest step that counts, or the mean if all steps count. If no step counts, returns the
+  // bytes of the latest one. 0: there is no step.
   uint64_t step_bytes() const { return counted_step_bytes_ > 0 ? counted_step_bytes_ : latest_step_bytes_; }
 
  private:

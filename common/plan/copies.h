@@ -5,9 +5,9 @@
 // and both directions work at the same time. This is BytePS's "brute-force copy" (§4.2.1, Eq. 8 with x = 1): its ranks
 // do not sum between GPUs before they copy.
 //
-// Two cases enclose a step. If the partitions of a step are copied while others travel, as in BytePS's pipeline (§6.1),
-// the step takes as long as its slowest stage; this neglects the copies of the first and the last partition. If all is
-// copied before the first partition leaves, and all results after the last one has arrived, the stages add up.
+// A step takes at least as long as its slowest stage: each partition is copied while others travel, as in BytePS's
+// pipeline (§6.1). This neglects the copies of the first and the last partition. A step takes at most the sum of its
+// stages: all partitions are copied before the first one leaves, and all results after the last one has arrived.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// PeerDelays: the queueing delays between a worker and the other workers of its job, which tell a summer how full the
-// worker's own link is (link_delay.h). Pure; one thread.
+// PeerDelays holds the queueing delays between a worker and the other workers of its job. A summer learns from them how
+// full the worker's own link is (link_delay.h). Pure; one thread.
 #pragma once
 
 #include <cstdint>

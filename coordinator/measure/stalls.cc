@@ -92,8 +92,8 @@ std::vector<uint32_t> Stalls::waits_for(uint32_t rank, absl::Duration now, absl:
 std::optional<Stalls::Circle> Stalls::circle(absl::Duration now, absl::Duration time) const {
   const std::optional<uint32_t> longest = this->longest();
   if (!longest.has_value() || now - waiting_[*longest]->since < time) return std::nullopt;
-  // A rank is in no circle if every rank that it waits for is in none. Ranks that remain without those are in a circle
-  // or lead to one.
+  // Rules out ranks that wait only for ranks which are ruled out, or for none, until nothing changes. The remaining
+  // ranks are in a circle or lead to one.
   std::vector<std::vector<uint32_t>> edges;
   std::vector<bool> may_be(waiting_.size(), true);
   for (uint32_t rank = 0; rank < waiting_.size(); ++rank) edges.push_back(waits_for(rank, now, time));

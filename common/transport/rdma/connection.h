@@ -1,5 +1,5 @@
-// Connection is one connection over an RDMA adapter. It connects by the connection manager, and owns its Link.
-// rdma::Transport drives it.
+// Connection is one connection over an RDMA adapter. It is made through librdmacm's connection manager, and owns its
+// Link. rdma::Transport drives it.
 #pragma once
 
 #include <sys/socket.h>

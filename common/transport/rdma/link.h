@@ -1,8 +1,8 @@
-// Link is a reliable connection of an adapter: its queue pair and completion queue, both halves of the traffic (Sender
-// and Receiver), and its lanes, if any.
+// Link is a reliable connection of an adapter. It owns a queue pair, a completion queue, a Sender, a Receiver, and the
+// connection's lanes, if any.
 //
-// end() releases buffers that an adapter reads, or that the peer may write to, only after it has destroyed all queue
-// pairs, those of lanes included. So no payload arrives in a buffer that has returned to its pool.
+// end() first destroys all queue pairs, those of lanes included. Then it releases the buffers that the adapter reads or
+// the peer may write to. So no payload arrives in a buffer that has returned to its pool.
 #pragma once
 
 #include <array>

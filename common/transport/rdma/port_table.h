@@ -52,10 +52,11 @@ class PortTable {
   // Returns the ports to connect from to the peer's address `target`, in the order to try them. `connections` has the
   // number of connections made from each port.
   //
-  // If the user named devices, all their ports that can have the route are tried: usable ones first, then those with
-  // the closest addresses, then the nearest to memory, then the least loaded. Otherwise only the best port in the
-  // peer's network is tried, then kByRoute: of several ports in that network a route always takes the same one, however
-  // far it is. For peers on this machine only kByRoute is tried.
+  // The best port is a usable one. Among these a closer address decides, then a shorter way to memory, then a lower
+  // load. If the user named devices, all their ports with a route to the peer are tried, the best first. Otherwise the
+  // best port in the peer's network is tried, then kByRoute. kByRoute alone would not do, since of several ports in
+  // that network a route always takes the same one, however far it is. For peers on this machine only kByRoute is
+  // tried.
   std::vector<int> ports_to(const sockaddr_storage& target, const std::string& peer,
                             const std::vector<size_t>& connections, absl::Duration now) const;
 

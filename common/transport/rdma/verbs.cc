@@ -10,9 +10,8 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-// An adapter waits for an acknowledgement for 4 us times 2^kAckTimeout, most adapters for longer, and sends again
-// kRetries times. So it gives up a peer that does not answer after some seconds. With 7 retries, the maximum, Soft-RoCE
-// never gives up.
+// An adapter waits for an acknowledgement for 4 us times 2^kAckTimeout (0.27 s) or longer, and then sends again, up to
+// kRetries times. After these seconds it gives up the peer. With 7 retries, the maximum, Soft-RoCE never gives up.
 constexpr uint8_t kAckTimeout = 16;
 constexpr uint8_t kRetries = 6;
 
