@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <string>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace gleaner {
 
@@ -17,5 +17,11 @@ struct Address {
   static absl::StatusOr<Address> parse(absl::string_view text);
   friend bool operator==(const Address&, const Address&) = default;
 };
+
+// Returns whether `host` is a loopback address or "localhost". Other names are not looked up.
+bool is_loopback(absl::string_view host);
+
+// Returns whether `host` stands for all addresses of a machine: 0.0.0.0 or ::.
+bool is_unspecified(absl::string_view host);
 
 }  // namespace gleaner

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "common/base/address.h"
 
 namespace gleaner {
@@ -22,11 +21,5 @@ std::string loopback_host();
 // Returns the host from which this process sends to `peer`: the source address of the route to it, as a number. Sends
 // nothing. The look-up of a name may block. Errors: as resolve(), or Unavailable if there is no route.
 absl::StatusOr<std::string> source_host(const Address& peer);
-
-// Returns whether `host` is a loopback address or "localhost". Other names are not looked up.
-bool is_loopback(absl::string_view host);
-
-// Returns whether `host` stands for all addresses of a machine: 0.0.0.0 or ::.
-bool is_unspecified(absl::string_view host);
 
 }  // namespace gleaner

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/address.h"
-#include "common/base/own_network.h"
 
 namespace gleaner::coordinator {
 namespace {

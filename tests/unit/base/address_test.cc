@@ -49,5 +49,22 @@ TEST(AddressTest, ErrorsNameTheExpectedFormat) {
   EXPECT_FALSE(Address::parse(std::string(300, 'h') + ":1").ok());
 }
 
+TEST(AddressTest, LoopbackHosts) {
+  for (const char* host : {"127.0.0.1", "127.0.1.1", "127.255.0.9", "::1", "::ffff:127.0.0.1", "localhost",
+                           "LocalHost.", "ip6-localhost", "a.localhost"}) {
+    EXPECT_TRUE(is_loopback(host)) << host;
+  }
+  for (const char* host : {"10.0.0.1", "128.0.0.1", "fe80::1", "::", "0.0.0.0", "localhost.example.org", "gpu0", ""}) {
+    EXPECT_FALSE(is_loopback(host)) << host;
+  }
+}
+
+TEST(AddressTest, UnspecifiedHosts) {
+  for (const char* host : {"0.0.0.0", "::", "::ffff:0.0.0.0", "0:0:0:0:0:0:0:0"}) {
+    EXPECT_TRUE(is_unspecified(host)) << host;
+  }
+  for (const char* host : {"127.0.0.1", "::1", "10.0.0.0", "localhost", ""}) EXPECT_FALSE(is_unspecified(host)) << host;
+}
+
 }  // namespace
 }  // namespace gleaner
