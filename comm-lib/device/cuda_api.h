@@ -54,6 +54,7 @@ enum CUpointer_attribute : int {
   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
 };
 enum CUmemorytype : unsigned { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 };
+enum CUstreamCaptureStatus : int { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1 };
 enum CUdriverProcAddressQueryResult : int { CU_GET_PROC_ADDRESS_SUCCESS = 0 };
 
 inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
@@ -89,6 +90,7 @@ inline constexpr int kOldestVersion = 11000;
   F(cuStreamCreateWithPriority, , (CUstream * stream, unsigned flags, int priority))            \
   F(cuStreamDestroy, _v2, (CUstream stream))                                                    \
   F(cuStreamQuery, , (CUstream stream))                                                         \
+  F(cuStreamIsCapturing, , (CUstream stream, CUstreamCaptureStatus * status))                   \
   F(cuStreamWaitEvent, , (CUstream stream, CUevent event, unsigned flags))                      \
   F(cuEventCreate, , (CUevent * event, unsigned flags))                                         \
   F(cuEventDestroy, _v2, (CUevent event))                                                       \

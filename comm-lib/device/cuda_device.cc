@@ -51,6 +51,17 @@ class CudaEvent final : public Event {
   const CUevent event_;
 };
 
+// Returns an error if a CUDA graph is captured on a stream of the caller. Without it, waiting for an event of that
+// stream would take our stream into the capture (cuStreamBeginCapture), and its copies would not happen now.
+absl::Status check_not_capturing(const CudaContext& context, CUstream stream) {
+  const CudaContext::Current current(context);
+  GLN_RETURN_IF_ERROR(current.status());
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = context.api().cuStreamIsCapturing(stream, &status);
+  if (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE) result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return context.check(result, "use a stream of the caller");
+}
+
 absl::Status record_on(const CudaContext& context, CUstream stream, Event& event) {
   GLN_RETURN_IF_ERROR(check_place(event, context.place()));
   const CudaContext::Current current(context);
@@ -157,9 +168,11 @@ class CudaDevice final : public Device {
   }
 
   absl::Status record(CallerStream stream, Event& event) override {
+    GLN_RETURN_IF_ERROR(check_not_capturing(*context_, stream_of(stream)));
     return record_on(*context_, stream_of(stream), event);
   }
   absl::Status hold(CallerStream stream, const Event& event) override {
+    GLN_RETURN_IF_ERROR(check_not_capturing(*context_, stream_of(stream)));
     return hold_until(*context_, stream_of(stream), event);
   }
 

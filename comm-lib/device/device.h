@@ -28,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -79,7 +80,8 @@ class PinnedMemory {
   const std::function<void()> release_;
 };
 
-// Marks a point of a stream. Event objects are reused by EventPool.
+// Marks a point of a stream. An event that was recorded must live until its point is reached, since a stream of the
+// caller may yet be told to wait for it. EventPool keeps events, and reuses them.
 class Event {
  public:
   virtual ~Event() = default;
@@ -140,7 +142,8 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Stream>> create_stream(Priority priority) = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> create_event() = 0;
 
-  // Makes `event` mark all that is queued on the caller's stream so far.
+  // Makes `event` mark all that is queued on the caller's stream so far. FailedPrecondition, as of hold(): the caller
+  // captures a CUDA graph on the stream.
   virtual absl::Status record(CallerStream stream, Event& event) = 0;
   // Makes all that the caller queues on its stream from now on wait for `event`.
   virtual absl::Status hold(CallerStream stream, const Event& event) = 0;

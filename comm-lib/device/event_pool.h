@@ -17,7 +17,8 @@ namespace gleaner::device {
 class EventPool {
  public:
   // An event on loan, which the destructor gives back. All streams that are to wait for the event must have been told
-  // so by then; it need not be done. The pool must outlive it.
+  // so by then; it need not be done. The pool must outlive it, and
+  // end after the work before its events.
   class Loan {
    public:
     Loan(Loan&& other) noexcept

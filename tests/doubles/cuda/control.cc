@@ -29,6 +29,10 @@ GLN_EXPORT void gln_double_hold(CUstream stream, int is_held) {
   with_machine([&](Machine& m) { m.hold(*m.find(stream), is_held != 0); });
 }
 
+GLN_EXPORT void gln_double_capture(CUstream stream, int is_capturing) {
+  with_machine([&](Machine& m) { m.find(stream)->is_capturing = is_capturing != 0; });
+}
+
 GLN_EXPORT void gln_double_fail_kernel(CUstream stream, int result) {
   with_machine([&](Machine& m) {
     m.submit(m.find(stream), {}, {.run = [&m, stream, result](const Clock&) {

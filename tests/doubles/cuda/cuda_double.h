@@ -44,6 +44,8 @@ void gln_double_hold(gleaner::device::CUstream stream, int is_held);
 // Queues a kernel that fails: from then on nothing on its GPU is carried out, no host function is called, and all calls
 // for that GPU return `result`.
 void gln_double_fail_kernel(gleaner::device::CUstream stream, int result);
+// Begins or ends the capture of a graph on a stream. The double only tells of it, and captures nothing.
+void gln_double_capture(gleaner::device::CUstream stream, int is_capturing);
 // Writes the findings since the last call, one in a line, and returns their number.
 int gln_double_take_findings(char* text, size_t bytes);
 

@@ -74,7 +74,7 @@ const ErrorName kErrors[] = {
     GLN_NAMED(CUDA_ERROR_ILLEGAL_ADDRESS),
     GLN_NAMED(CUDA_ERROR_CONTEXT_IS_DESTROYED),
     GLN_NAMED(CUDA_ERROR_NOT_PERMITTED),
-    GLN_NAMED(CUDA_ERROR_STREAM_CAPTURE_ISOLATION),
+    GLN_NAMED(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
 };
 
 size_t hash_of(const void* data, size_t bytes) {
@@ -308,6 +308,15 @@ CUresult cuStreamQuery(CUstream handle) {
     if (const CUresult result = get_stream(m, handle, &stream); result != CUDA_SUCCESS) return result;
     if (stream->done < stream->submitted) return CUDA_ERROR_NOT_READY;
     m.see(stream->clock);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+  return call("cuStreamIsCapturing", [&](Machine& m) {
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = get_stream(m, handle, &stream); result != CUDA_SUCCESS) return result;
+    *status = stream->is_capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
   });
 }

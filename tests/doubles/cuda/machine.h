@@ -51,6 +51,7 @@ struct Stream {
   Context* context = nullptr;
   bool is_blocking = true;  // waits for the legacy default stream, and it for this one
   bool is_held = false;
+  bool is_capturing = false;
   bool is_destroyed = false;
   uint64_t submitted = 0;  // operations so far
   uint64_t done = 0;       // the position of the last operation that has ended

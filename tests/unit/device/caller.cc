@@ -27,6 +27,7 @@ Double::Double() {
   find(CUDA_DOUBLE, "gln_double_fail_next", fail_next);
   find(CUDA_DOUBLE, "gln_double_hold", hold);
   find(CUDA_DOUBLE, "gln_double_fail_kernel", fail_kernel);
+  find(CUDA_DOUBLE, "gln_double_capture", capture);
   find(CUDA_DOUBLE, "gln_double_take_findings", take_findings_);
 }
 

@@ -19,6 +19,7 @@ struct Double {
   void (*fail_next)(const char* function, int result);
   void (*hold)(CUstream stream, int is_held);
   void (*fail_kernel)(CUstream stream, int result);
+  void (*capture)(CUstream stream, int is_capturing);
   std::string take_findings() const;
 
  private:

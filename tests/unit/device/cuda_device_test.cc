@@ -136,10 +136,15 @@ TEST_F(CudaDevice, EventOfAnotherGpuIsInvalid) {
 }
 
 TEST_F(CudaDevice, CapturedGraphIsRefused) {
+  const CUstream kernels = caller->create_stream();
   const auto event = make_event();
-  double_.fail_next("cuEventRecord", CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
-  EXPECT_THAT(device->record(CallerStream{}, *event), IsError(StatusCode::kFailedPrecondition, "CUDA graph"));
-  EXPECT_FALSE(event->is_recorded());
+  ASSERT_TRUE(device->record(number_of(kernels), *event).ok());
+  double_.capture(kernels, 1);
+  EXPECT_THAT(device->record(number_of(kernels), *event), IsError(StatusCode::kFailedPrecondition, "CUDA graph"));
+  EXPECT_THAT(device->hold(number_of(kernels), *event), IsError(StatusCode::kFailedPrecondition, "CUDA graph"));
+  double_.capture(kernels, 0);
+  EXPECT_TRUE(device->hold(number_of(kernels), *event).ok());
+  caller->synchronize(kernels);
 }
 
 TEST_F(CudaDevice, UnknownAddressIsInvalid) {
