@@ -154,6 +154,10 @@ class Job:
         except Timeout as error:
             raise Timeout(f"{error}; it is {seen}: {self.status()}\n{self.events()}") from None
 
+    def wait_event(self, reason: str) -> None:
+        """Waits for an Event: the operator writes it beside the status, and a busy API server may show it later."""
+        wait_until(f"{self.name} has the Event {reason}", lambda: reason in self.events())
+
     def events(self) -> str:
         return self.kubectl(
             "get",

@@ -31,7 +31,7 @@ def test_a_gang_succeeds_and_its_pods_stay_for_their_logs(gleaner: Cluster, name
     assert status["workersSucceeded"] == 3
     assert {"startTime", "completionTime"} <= status.keys()
     assert sorted(job.pods()) == ["gang-worker-0", "gang-worker-1", "gang-worker-2"]
-    assert "Succeeded" in job.events()
+    job.wait_event("Succeeded")
 
 
 def test_an_exit_code_below_128_fails_the_job(gleaner: Cluster, namespace: str) -> None:
@@ -48,7 +48,7 @@ def test_a_job_killed_by_a_signal_restarts_up_to_the_limit(gleaner: Cluster, nam
     assert job.condition("Failed")["reason"] == "BackoffLimitExceeded"
     assert job.status()["restarts"] == 1
     assert "again-worker-0-r1" in job.pods()
-    assert "Restarting" in job.events()
+    job.wait_event("Restarting")
 
 
 def test_deadline_and_time_to_live(gleaner: Cluster, namespace: str) -> None:
@@ -80,7 +80,7 @@ def test_a_missing_image_is_named(gleaner: Cluster, namespace: str) -> None:
     job = submit(gleaner, namespace, "image", SLEEP, container={"image": "localhost/nothing:1"})
     wait_until("the job says so", lambda: job.condition("Running").get("reason") == "ImagePullFailed")
     assert "localhost/nothing:1" in job.condition("Running")["message"]
-    assert "ImagePullFailed" in job.events()
+    job.wait_event("ImagePullFailed")
 
 
 def test_a_gang_that_does_not_fit_is_released(gleaner: Cluster, namespace: str) -> None:
@@ -91,7 +91,7 @@ def test_a_gang_that_does_not_fit_is_released(gleaner: Cluster, namespace: str) 
     job = submit(gleaner, namespace, "wide", SLEEP, replicas=len(nodes) + 1, container=resources,
                  run_policy={"startDeadlineSeconds": 5})  # fmt: skip
     wait_until("it is released", lambda: job.condition("Created").get("reason") == "StartDeadlineExceeded")
-    assert "StartDeadlineExceeded" in job.events()
+    job.wait_event("StartDeadlineExceeded")
     wait_until("it holds no machine", lambda: not job.pods())
 
 
