@@ -27,6 +27,7 @@ void read_nic(const Fields& fields, Nic& nic) {
   fields.text("name", nic.name);
   fields.text("driver", nic.driver);
   fields.text("pciAddress", nic.pci_address);
+  fields.text("pciSwitch", nic.pci_switch);
   fields.number("numaNode", nic.numa_node);
   fields.whole("bitsPerSecond", nic.bits_per_second);
   fields.choice<SpeedSource>("speedSource", kSpeedSources, nic.speed_source);
@@ -41,6 +42,7 @@ json to_json(const Nic& nic) {
                  {"defaultRoute", nic.default_route}};
   if (!nic.driver.empty()) object["driver"] = shortened(nic.driver, kMaxWord);
   if (!nic.pci_address.empty()) object["pciAddress"] = shortened(nic.pci_address, kMaxWord);
+  if (!nic.pci_switch.empty()) object["pciSwitch"] = shortened(nic.pci_switch, kMaxWord);
   if (nic.numa_node >= 0) object["numaNode"] = nic.numa_node;
   if (!nic.rdma_device.empty()) object["rdmaDevice"] = shortened(nic.rdma_device, kMaxWord);
   return object;
@@ -52,6 +54,8 @@ void read_gpu(const Fields& fields, Gpu& gpu) {
   fields.text("pciAddress", gpu.pci_address);
   fields.number("memoryBytes", gpu.memory_bytes);
   fields.number("numaNode", gpu.numa_node);
+  fields.text("pciSwitch", gpu.pci_switch);
+  fields.number("nvlinkGroup", gpu.nvlink_group);
 }
 
 json to_json(const Gpu& gpu) {
@@ -59,6 +63,8 @@ json to_json(const Gpu& gpu) {
   if (!gpu.model.empty()) object["model"] = shortened(gpu.model, kMaxId);
   if (!gpu.pci_address.empty()) object["pciAddress"] = shortened(gpu.pci_address, kMaxWord);
   if (gpu.numa_node >= 0) object["numaNode"] = gpu.numa_node;
+  if (!gpu.pci_switch.empty()) object["pciSwitch"] = shortened(gpu.pci_switch, kMaxWord);
+  if (gpu.nvlink_group >= 0) object["nvlinkGroup"] = gpu.nvlink_group;
   return object;
 }
 

@@ -23,6 +23,7 @@ struct Nic {
   std::string name;            // eth0
   std::string driver;          // "mlx5_core"; empty: virtual
   std::string pci_address;     // 0000:3b:00.0; empty: virtual
+  std::string pci_switch;      // as of a Gpu
   int numa_node = -1;          // -1: unknown
   double bits_per_second = 0;  // each way; 0: unknown
   SpeedSource speed_source = SpeedSource::kUnknown;
@@ -35,6 +36,10 @@ struct Gpu {
   std::string uuid, model, pci_address;
   uint64_t memory_bytes = 0;
   int numa_node = -1;
+  // PCI address of the PCIe switch that is next to the CPU on the way to the device; empty: none is visible. All
+  // devices behind a switch share its link to the CPU.
+  std::string pci_switch;
+  int nvlink_group = -1;  // GPUs with the same number reach each other through NVSwitches; -1: unknown
   bool operator==(const Gpu&) const = default;
 };
 

@@ -98,6 +98,27 @@ TEST(Machine, Workstation) {
   EXPECT_THAT(matrix(machine), ElementsAre("PHB", "PHB", "PHB", "PHB"));
 }
 
+TEST(Machine, SwitchNextToCpuCounts) {
+  const Machine dgx = read("dgx-a100");
+  ASSERT_EQ(dgx.gpus.size(), 4u);
+  EXPECT_EQ(dgx.gpus[0].pci_switch, "0000:01:00.0") << "its own switch is behind that one";
+  EXPECT_EQ(dgx.gpus[3].pci_switch, "0000:81:00.0");
+  EXPECT_EQ(dgx.nics[1].pci_switch, "0000:01:00.0") << dgx.nics[1].name;
+  EXPECT_EQ(dgx.nics[0].pci_switch, "") << dgx.nics[0].name;
+  EXPECT_EQ(read("azure-ndv2").gpus[0].pci_switch, "");
+}
+
+TEST(Machine, NvSwitchJoinsAllGpus) {
+  MachineTree tree("hgx-h100");
+  EXPECT_EQ(read_machine(tree.source())->gpus[0].nvlink_group, -1);
+  tree.write("sys/bus/pci/devices/0000:05:00.0/vendor", "0x10de");
+  tree.write("sys/bus/pci/devices/0000:05:00.0/class", "0x068000");
+  const absl::StatusOr<Machine> machine = read_machine(tree.source());
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  for (const api::Gpu& gpu : machine->gpus) EXPECT_EQ(gpu.nvlink_group, 0);
+  EXPECT_EQ(machine->gpus.size(), 8u) << "an NVSwitch is no GPU";
+}
+
 TEST(Machine, CpuWithABond) {
   const Machine machine = read("cpu-bond");
   EXPECT_THAT(machine.gpus, IsEmpty());

@@ -92,13 +92,19 @@ NodeProfile filled_profile() {
   status.nics = {{.name = "eth0",
                   .driver = "mlx5_core",
                   .pci_address = "0000:3b:00.0",
+                  .pci_switch = "0000:3a:00.0",
                   .numa_node = 1,
                   .bits_per_second = 25e9,
                   .speed_source = SpeedSource::kSysfs,
                   .rdma_device = "mlx5_0",
                   .default_route = true}};
-  status.gpus = {
-      {.uuid = "GPU-1", .model = "H200", .pci_address = "0000:3c:00.0", .memory_bytes = 150754820096, .numa_node = 3}};
+  status.gpus = {{.uuid = "GPU-1",
+                  .model = "H200",
+                  .pci_address = "0000:3c:00.0",
+                  .memory_bytes = 150754820096,
+                  .numa_node = 3,
+                  .pci_switch = "0000:3a:00.0",
+                  .nvlink_group = 2}};
   status.paths = {{.gpu = "GPU-1", .nic = "eth0", .type = PathType::kPix}};
   status.bits_per_second = 24e9;
   status.speed_source = SpeedSource::kLabel;
