@@ -1,5 +1,5 @@
-// Reads fields of JSON files of topologies and probes. The errors are InvalidArgument and say where the value is, what
-// it is, and what was expected. For the sources of this folder.
+// Reads fields of JSON files of topologies, probes and machines (common/machine). The errors are InvalidArgument and
+// say where the value is, what it is, and what was expected.
 #pragma once
 
 #include <initializer_list>
