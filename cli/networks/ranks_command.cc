@@ -12,6 +12,7 @@
 #include "cli/networks/commands.h"
 #include "cli/networks/progress_report.h"
 #include "cli/networks/rank_map_report.h"
+#include "cli/networks/simulation.h"
 #include "cli/print.h"
 #include "cli/self/own_command.h"
 #include "cli/topology_flags.h"
@@ -30,8 +31,6 @@ namespace {
 
 using collective::Schedule;
 using topology::Topology;
-
-constexpr char kHdrm[] = "hdrm";
 
 struct RanksFlags {
   TopologyFlags topology;

@@ -1,9 +1,11 @@
-// gleaner topology: shows a topology, or writes it as a file that other commands read.
+// gleaner topology: shows a topology, or writes it as a file that other commands read; shows the inside of a machine.
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "cli/flag_error.h"
 #include "cli/networks/commands.h"
+#include "cli/networks/machine_output.h"
 #include "cli/print.h"
 #include "cli/topology_flags.h"
 #include "common/base/status_macros.h"
@@ -20,9 +22,24 @@ struct TopologyCommandFlags {
   TopologyFlags topology = {.name = "TOPOLOGY"};
   std::string output = "table";
   bool groups = false;
+  bool machine = false;  // TOPOLOGY is the file of a machine
 };
 
+absl::Status run_machine(const TopologyCommandFlags& flags) {
+  const bool has_speed =
+      !flags.topology.bandwidth.empty() || !flags.topology.uplink.empty() || !flags.topology.latency.empty();
+  if (flags.groups || has_speed) {
+    return flag_error("--machine", "it shows one machine; leave --groups, --bandwidth, --uplink and --latency out");
+  }
+  if (flags.output != "table" && flags.output != "json") {
+    return flag_error("--output", absl::StrCat("a machine is shown as table or json, not as ", flags.output));
+  }
+  GLN_ASSIGN_OR_RETURN(const std::string text, machine_output(flags.topology.text, flags.output == "json"));
+  return print(text);
+}
+
 absl::Status run_topology(const TopologyCommandFlags& flags) {
+  if (flags.machine) return run_machine(flags);
   GLN_ASSIGN_OR_RETURN(topology::Topology made, topology_of(flags.topology));
   if (flags.groups) {
     if (!topology::is_of_probes(made)) {
@@ -45,11 +62,16 @@ absl::Status run_topology(const TopologyCommandFlags& flags) {
 
 void add_topology(flags::Command& app, Context& context) {
   auto flags = std::make_shared<TopologyCommandFlags>();
-  flags::Command command = app.add_command("topology", "Show a network of hosts and switches, or write it to a file");
+  flags::Command command = app.add_command("topology",
+                                           "Show a network of hosts and switches, or write it to a file; show how "
+                                           "gradients should travel inside a machine");
   command.add_text("TOPOLOGY", flags->topology.text, help_of_topology());
   add_link_flags(command, flags->topology);
   command.add_switch("--groups", flags->groups,
                      "Show the groups of near hosts that probes suggest, as racks, in place of a link for each pair");
+  command.add_switch("--machine", flags->machine,
+                     "Show the GPUs, PCIe switches and NICs of one machine and the best way of gradients between them; "
+                     "TOPOLOGY is the file of a machine or of a NodeProfile, or is left out for this machine");
   command
       .add_text("-o,--output", flags->output,
                 "table: distances, oversubscription, kinds of links; json: the file that --topology of other "
