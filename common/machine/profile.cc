@@ -97,6 +97,11 @@ class Builder {
     }
   }
 
+  bool is_virtual(const std::string& name) const {
+    return std::any_of(profile_.nics.begin(), profile_.nics.end(),
+                       [&](const api::Nic& nic) { return nic.name == name && nic.pci_address.empty(); });
+  }
+
   void list_gaps() {
     const auto alone =
         std::count_if(machine_.gpus.begin(), machine_.gpus.end(), [](const Gpu& gpu) { return !gpu.at; });
@@ -108,6 +113,12 @@ class Builder {
     if (machine_.gpus.size() > 1 && machine_.nvlink.empty()) {
       machine_.gaps.emplace_back(
           "No NVSwitch is visible, and NVLinks without one are not read: there is taken to be no NVLink.");
+    }
+    for (const Nic& nic : machine_.nics) {
+      if (is_virtual(nic.name)) {
+        machine_.gaps.push_back(absl::StrCat(
+            "NIC ", nic.name, " is virtual, so its place is unknown: it is taken to have PCIe lanes of its ", "own."));
+      }
     }
     if (machine_.nics.empty()) {
       machine_.gaps.emplace_back("The NIC that carries gradients is unknown, so its links carry nothing here.");

@@ -5,6 +5,7 @@
 namespace gleaner::machine {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -16,7 +17,12 @@ api::Gpu gpu(const std::string& uuid, int numa_node, const std::string& pci_swit
 TEST(MachineOfProfile, HasSwitchesAndNvlink) {
   api::NodeProfileStatus profile;
   profile.gpus = {gpu("a", 0, "s0", 0), gpu("b", 0, "s0", 0), gpu("c", 1, "s1", 0), gpu("d", 1, "", 0)};
-  profile.nics = {{.name = "eth0", .pci_switch = "s1", .numa_node = 1, .bits_per_second = 25e9, .default_route = true}};
+  profile.nics = {{.name = "eth0",
+                   .pci_address = "0000:3b:00.0",
+                   .pci_switch = "s1",
+                   .numa_node = 1,
+                   .bits_per_second = 25e9,
+                   .default_route = true}};
   const Machine machine = machine_of(profile);
   EXPECT_TRUE(check(machine).ok()) << check(machine);
   ASSERT_EQ(machine.switches.size(), 2u);
@@ -67,6 +73,7 @@ TEST(MachineOfProfile, ListsUnknownFacts) {
               ElementsAre(HasSubstr("PCIe switch"), HasSubstr("NVLink"), HasSubstr("NIC that carries gradients")));
   profile.nics = {{.name = "eth0", .default_route = true}};
   EXPECT_EQ(machine_of(profile).nics[0].bandwidth, (Bandwidth{kAssumedNic, true}));
+  EXPECT_THAT(machine_of(profile).gaps, Contains(HasSubstr("NIC eth0 is virtual"))) << "as a bond";
   EXPECT_THAT(machine_of({}).gpus, IsEmpty());
 }
 
