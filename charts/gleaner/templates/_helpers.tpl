@@ -1,5 +1,6 @@
 {{/* Labels of an object, each key once. Argument: `dict "root" . "component" "operator"`; where users add labels, also
-`"extra" .Values.podLabels "from" "podLabels"`. A label of `extra` replaces one of the chart, unless selectors use its key. */}}
+`"extra" .Values.podLabels "from" "podLabels"`. A label of `extra` replaces one of the chart, unless selectors use its key. `own`, if
+any, holds labels of this object alone that selectors use. */}}
 {{- define "gleaner.labels" -}}
 {{- $selector := include "gleaner.selector" . | fromYaml }}
 {{- $labels := dict "app.kubernetes.io/part-of" "gleaner" "app.kubernetes.io/version" .root.Chart.AppVersion }}
@@ -10,12 +11,18 @@
 {{- fail (printf "%s may not set the label %s, because selectors use it; remove it from %s" $.from $key $.from) }}
 {{- end }}
 {{- end }}
-{{- toYaml (mergeOverwrite $labels (.extra | default dict) $selector) }}
+{{- toYaml (mergeOverwrite $labels (.extra | default dict) (.own | default dict) $selector) }}
 {{- end }}
 
 {{- define "gleaner.selector" -}}
 {{- $name := printf "gleaner-%s" .component }}
 {{- toYaml (dict "app.kubernetes.io/name" $name "app.kubernetes.io/instance" .root.Release.Name) }}
+{{- end }}
+
+{{/* Labels of the pods of all agents, of whichever DaemonSet. */}}
+{{- define "gleaner.agentPods" -}}
+gleaner.dev/component: agent
+app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- end }}
 
 {{- define "gleaner.image" -}}
@@ -24,10 +31,11 @@
 {{- end }}
 {{- end }}
 
-{{/* Metadata of every pod template. Argument: `dict "root" . "component" ... "values" .Values.operator`. */}}
+{{/* Metadata of every pod template. Argument: `dict "root" . "component" ... "values" .Values.operator`, and `own` as in
+gleaner.labels. */}}
 {{- define "gleaner.podMeta" -}}
 labels:
-  {{- $part := dict "root" .root "component" .component "extra" .root.Values.podLabels "from" "podLabels" }}
+  {{- $part := dict "root" .root "component" .component "own" .own "extra" .root.Values.podLabels "from" "podLabels" }}
   {{- include "gleaner.labels" $part | nindent 2 }}
 {{- with .root.Values.podAnnotations }}
 annotations:
@@ -35,8 +43,9 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{/* Argument: as of gleaner.podMeta; `account` names the component whose service account the pods use, by default their own. */}}
 {{- define "gleaner.podSpec" -}}
-serviceAccountName: gleaner-{{ .component }}
+serviceAccountName: gleaner-{{ .account | default .component }}
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
