@@ -41,10 +41,7 @@ Agent::~Agent() {
 
 absl::Status Agent::begin(kube::Client& client) {
   GLN_RETURN_IF_ERROR(sampler_.discover());
-  if (!sampler_.machine().without_nvml.empty()) {
-    env_.log->warning("NVML can't be used; GPUs are found by their PCI class only", "why",
-                      sampler_.machine().without_nvml);
-  }
+  tell_of_nvml();
   nodes_ =
       kube::Cache<publish::NodeState>::start(env_, client,
                                              {.resource = kube::nodes(),
@@ -91,6 +88,7 @@ void Agent::sample_forever() {
     if (now >= next_discovery) {
       const absl::Status found = sampler_.discover();
       if (!found.ok()) env_.log->warning("the machine's devices can't be read again", "why", found.message());
+      tell_of_nvml();
       next_discovery = now + options_.discover_period;
     }
     sample(now);
@@ -116,7 +114,7 @@ void Agent::sample(absl::Duration now) {
   latest.status =
       publish::make_status(sampler_.machine(), estimate, speed, options_.version, conditions_, env_.clock->now());
   conditions_ = latest.status.conditions;
-  metrics_.show(latest.status, estimate);
+  metrics_.show(latest.status, estimate, sampler_.machine().nvml_failures.size());
   absl::MutexLock lock(&mutex_);
   latest_ = std::move(latest);
 }
@@ -156,6 +154,16 @@ absl::Status Agent::publish_latest() {
     published_at_ = env_.clock->since_start();
   }
   return status;
+}
+
+void Agent::tell_of_nvml() {
+  const std::optional<std::string> trouble = nvml_report_.changed(sampler_.machine());
+  if (!trouble.has_value()) return;
+  if (trouble->empty()) {
+    env_.log->info("NVML reads all GPUs again");
+  } else {
+    env_.log->warning("NVML does not read all GPUs", "why", *trouble);
+  }
 }
 
 // Records an Event when the speed becomes doubtful for a new reason, and another when it is no longer doubtful.

@@ -22,6 +22,7 @@
 #include "agent/discover/machine.h"
 #include "agent/probe/peer_probe.h"
 #include "agent/publish/metrics.h"
+#include "agent/publish/nvml_report.h"
 #include "agent/publish/profile.h"
 #include "agent/publish/publisher.h"
 #include "agent/sampler.h"
@@ -83,6 +84,7 @@ class Agent {
   }
   void publish_forever();
   absl::Status publish_latest() ABSL_LOCKS_EXCLUDED(mutex_);
+  void tell_of_nvml();
   void tell_of_speed(const Latest& latest);
 
   const Env env_;
@@ -92,6 +94,7 @@ class Agent {
   // The members below are used by the sampling thread only.
   Sampler sampler_;
   spare::Estimator estimator_;
+  publish::NvmlReport nvml_report_;
   std::vector<api::Condition> conditions_;
   uint64_t samples_ = 0;
   std::unique_ptr<probe::PeerProbe> probe_;  // null: this agent does not measure

@@ -90,6 +90,7 @@ Devices read_devices(const Tree& tree, const std::string& nvml_library) {
   Gpus gpus = read_gpus(tree, nvml_library);
   found.gpus = std::move(gpus.list);
   found.without_nvml = std::move(gpus.without_nvml);
+  found.nvml_failures = std::move(gpus.nvml_failures);
   const bool is_switched = !found.gpus.empty() && has_nvswitch(tree);
   for (api::Gpu& gpu : found.gpus) {
     const PciPlace place = read_pci_place(tree, absl::StrCat("sys/bus/pci/devices/", gpu.pci_address));

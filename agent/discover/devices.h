@@ -18,6 +18,7 @@ struct Devices {
   std::vector<api::Path> paths;  // from each GPU to each NIC with a PCI address
   std::string default_device;    // carries the default route, so its counters are the machine's traffic; empty: none
   std::string without_nvml;      // as in Gpus
+  std::vector<std::string> nvml_failures;  // as in Gpus
 };
 
 // Returns the devices that sysfs shows. Does not use NVML if `nvml_library` is empty.

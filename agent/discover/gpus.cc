@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -43,15 +44,28 @@ std::vector<api::Gpu> read_pci_gpus(const Tree& tree) {
   return gpus;
 }
 
+// Fills in fields of `gpu` that NVML did not read, from the same GPU of the bus.
+void complete(api::Gpu& gpu, const std::vector<api::Gpu>& on_bus) {
+  const auto same = std::find_if(on_bus.begin(), on_bus.end(), [&gpu](const api::Gpu& other) {
+    return gpu.pci_address.empty() ? gpu.uuid == other.uuid : gpu.pci_address == other.pci_address;
+  });
+  if (same == on_bus.end()) return;
+  if (gpu.uuid.empty()) gpu.uuid = same->uuid;
+  if (gpu.model.empty()) gpu.model = same->model;
+  gpu.pci_address = same->pci_address;
+}
+
 }  // namespace
 
 Gpus read_gpus(const Tree& tree, const std::string& nvml_library) {
   Gpus gpus;
   gpus.list = read_pci_gpus(tree);
   if (!gpus.list.empty() && !nvml_library.empty()) {
-    absl::StatusOr<std::vector<api::Gpu>> by_nvml = read_nvml_gpus(nvml_library);
+    absl::StatusOr<NvmlGpus> by_nvml = read_nvml_gpus(nvml_library);
     if (by_nvml.ok()) {
-      gpus.list = *std::move(by_nvml);
+      for (api::Gpu& gpu : by_nvml->list) complete(gpu, gpus.list);
+      gpus.list = std::move(by_nvml->list);
+      gpus.nvml_failures = std::move(by_nvml->failures);
     } else {
       gpus.without_nvml = std::string(by_nvml.status().message());
     }

@@ -10,12 +10,14 @@
 namespace gleaner::discover {
 
 struct Gpus {
-  std::vector<api::Gpu> list;  // sorted by PCI address
-  std::string without_nvml;    // the reason for which NVML was not used; empty: it was used, or not wanted
+  std::vector<api::Gpu> list;              // sorted by PCI address
+  std::string without_nvml;                // the reason for which NVML was not used; empty: it was used, or not wanted
+  std::vector<std::string> nvml_failures;  // as in NvmlGpus
 };
 
 // Returns the GPUs. Does not use NVML if `nvml_library` is empty. Without NVML a GPU has no memory size. If the driver
-// is not loaded either, the GPU's PCI address takes the place of its uuid.
+// is not loaded either, the GPU's PCI address takes the place of its uuid. PCI and procfs also give fields that NVML
+// fails to read.
 Gpus read_gpus(const Tree& tree, const std::string& nvml_library);
 
 }  // namespace gleaner::discover

@@ -5,8 +5,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "agent/discover/pci.h"
 #include "common/base/status_macros.h"
 
@@ -16,7 +19,7 @@ namespace {
 // The part of NVML's C interface that this file uses, with the published layout (nvml.h of CUDA 9 and later). NVML
 // keeps these entry points and sizes; a changed one gets a new version in its name.
 using Device = struct NvmlDevice*;
-constexpr int kSuccess = 0;
+constexpr int kSuccess = 0, kNotSupported = 3, kFunctionNotFound = 13, kGpuIsLost = 15;  // nvmlReturn_t
 constexpr unsigned kTextBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE
 
 struct PciInfo {  // nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3
@@ -44,21 +47,30 @@ class Nvml {
       const char* why = dlerror();
       return absl::NotFoundError(absl::StrCat("no NVML: ", why == nullptr ? path : why));
     }
-    const bool whole =
-        nvml.find("nvmlInit_v2", nvml.init) && nvml.find("nvmlShutdown", nvml.shutdown) &&
-        nvml.find("nvmlErrorString", nvml.error_string) && nvml.find("nvmlDeviceGetCount_v2", nvml.count) &&
-        nvml.find("nvmlDeviceGetHandleByIndex_v2", nvml.handle) && nvml.find("nvmlDeviceGetUUID", nvml.uuid) &&
-        nvml.find("nvmlDeviceGetName", nvml.name) && nvml.find("nvmlDeviceGetPciInfo_v3", nvml.pci_info) &&
-        nvml.find("nvmlDeviceGetMemoryInfo", nvml.memory_info);
-    if (!whole) return absl::UnavailableError(absl::StrCat(path, " lacks functions that NVML of CUDA 9 and later has"));
+    const bool whole = nvml.find("nvmlInit_v2", nvml.init) && nvml.find("nvmlShutdown", nvml.shutdown) &&
+                       nvml.find("nvmlDeviceGetCount_v2", nvml.count) &&
+                       nvml.find("nvmlDeviceGetHandleByIndex_v2", nvml.handle);
+    const bool has_uuid = nvml.find("nvmlDeviceGetUUID", nvml.uuid);
+    const bool has_address = nvml.find("nvmlDeviceGetPciInfo_v3", nvml.pci_info);
+    nvml.find("nvmlErrorString", nvml.error_string);
+    nvml.find("nvmlDeviceGetName", nvml.name);
+    nvml.find("nvmlDeviceGetMemoryInfo", nvml.memory_info);
+    if (!whole || (!has_uuid && !has_address)) {
+      return absl::UnavailableError(absl::StrCat(path, " lacks functions that NVML of CUDA 9 and later has"));
+    }
     return nvml;
   }
 
   absl::Status check(int code, const char* what) const {
     if (code == kSuccess) return absl::OkStatus();
-    return absl::UnavailableError(absl::StrCat("NVML: ", what, ": ", error_string(code)));
+    return absl::UnavailableError(absl::StrCat("NVML: ", what, ": ", text_of(code)));
   }
 
+  std::string text_of(int code) const {
+    return error_string == nullptr ? absl::StrCat("error ", code) : std::string(error_string(code));
+  }
+
+  // Null: the library lacks the function.
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   const char* (*error_string)(int) = nullptr;
@@ -79,40 +91,73 @@ class Nvml {
   std::unique_ptr<void, Close> library_;
 };
 
-absl::StatusOr<api::Gpu> read_gpu(const Nvml& nvml, unsigned index) {
-  Device device = nullptr;
-  GLN_RETURN_IF_ERROR(nvml.check(nvml.handle(index, &device), "the handle of a GPU"));
-  std::array<char, kTextBytes> text{};
-  api::Gpu gpu;
-  GLN_RETURN_IF_ERROR(nvml.check(nvml.uuid(device, text.data(), kTextBytes), "a GPU's uuid"));
-  gpu.uuid = text.data();
-  if (nvml.name(device, text.data(), kTextBytes) == kSuccess) gpu.model = text.data();
-  PciInfo pci{};
-  GLN_RETURN_IF_ERROR(nvml.check(nvml.pci_info(device, &pci), "a GPU's PCI address"));
-  gpu.pci_address = normal_pci_address(pci.bus_id);
-  MemoryInfo memory{};  // not supported where the GPU shares the CPU's memory
-  if (nvml.memory_info(device, &memory) == kSuccess) gpu.memory_bytes = memory.total;
-  return gpu;
-}
+// Reads one GPU, and records the fields that NVML fails to read.
+class GpuReader {
+ public:
+  GpuReader(const Nvml& nvml, unsigned index) : nvml_(nvml), index_(index) {}
 
-absl::StatusOr<std::vector<api::Gpu>> read_gpus(const Nvml& nvml) {
+  // Returns nothing if NVML has lost the GPU or cannot identify it.
+  std::optional<api::Gpu> read() {
+    if (const int code = nvml_.handle(index_, &device_); code != kSuccess) return leave_out(nvml_.text_of(code));
+    std::array<char, kTextBytes> text{};
+    PciInfo pci{};
+    MemoryInfo memory{};
+    api::Gpu gpu;
+    if (get("UUID", nvml_.uuid, text.data(), kTextBytes)) gpu.uuid = text.data();
+    if (get("model", nvml_.name, text.data(), kTextBytes)) gpu.model = text.data();
+    if (get("PCI address", nvml_.pci_info, &pci)) gpu.pci_address = normal_pci_address(pci.bus_id);
+    if (get("memory size", nvml_.memory_info, &memory)) gpu.memory_bytes = memory.total;
+    if (lost_) return leave_out(nvml_.text_of(kGpuIsLost));
+    if (gpu.uuid.empty() && gpu.pci_address.empty()) return leave_out("it has neither UUID nor PCI address");
+    return gpu;
+  }
+
+  const std::vector<std::string>& failures() const { return failures_; }
+
+ private:
+  std::nullopt_t leave_out(absl::string_view why) {
+    failures_ = {absl::StrCat("GPU ", index_, " is left out: ", why)};
+    return std::nullopt;
+  }
+
+  // A field that NVML does not support is absent without a failure: memory, for example, where the GPU shares the
+  // CPU's.
+  template <typename Function, typename... Arguments>
+  bool get(absl::string_view field, Function function, Arguments... arguments) {
+    const int code = function == nullptr ? kFunctionNotFound : function(device_, arguments...);
+    if (code == kGpuIsLost) lost_ = true;
+    if (code != kSuccess && code != kNotSupported) {
+      failures_.push_back(absl::StrCat("GPU ", index_, " has no ", field, ": ", nvml_.text_of(code)));
+    }
+    return code == kSuccess;
+  }
+
+  const Nvml& nvml_;
+  const unsigned index_;
+  Device device_ = nullptr;
+  bool lost_ = false;
+  std::vector<std::string> failures_;
+};
+
+absl::StatusOr<NvmlGpus> read_each_gpu(const Nvml& nvml) {
   unsigned count = 0;
   GLN_RETURN_IF_ERROR(nvml.check(nvml.count(&count), "the number of GPUs"));
-  std::vector<api::Gpu> gpus;
-  gpus.reserve(count);
+  NvmlGpus gpus;
+  gpus.list.reserve(count);
   for (unsigned i = 0; i < count; ++i) {
-    GLN_ASSIGN_OR_RETURN(api::Gpu gpu, read_gpu(nvml, i));
-    gpus.push_back(std::move(gpu));
+    GpuReader reader(nvml, i);
+    if (std::optional<api::Gpu> gpu = reader.read()) gpus.list.push_back(*std::move(gpu));
+    gpus.failures.insert(gpus.failures.end(), reader.failures().begin(), reader.failures().end());
   }
   return gpus;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<api::Gpu>> read_nvml_gpus(const std::string& library) {
+absl::StatusOr<NvmlGpus> read_nvml_gpus(const std::string& library) {
   GLN_ASSIGN_OR_RETURN(const Nvml nvml, Nvml::open(library));
   GLN_RETURN_IF_ERROR(nvml.check(nvml.init(), "init"));
-  absl::StatusOr<std::vector<api::Gpu>> gpus = read_gpus(nvml);
+  absl::StatusOr<NvmlGpus> gpus = read_each_gpu(nvml);
   nvml.shutdown();
   return gpus;
 }

@@ -12,9 +12,17 @@ namespace gleaner::discover {
 
 inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 
-// Returns uuid, model, PCI address and memory of each GPU, but no NUMA node. Opens and closes the library within the
+struct NvmlGpus {
+  std::vector<api::Gpu> list;  // in NVML's order
+  // Sentences about the fields and GPUs that NVML failed to read: "GPU 3 has no UUID: Unknown Error". The number is
+  // NVML's index, which nvidia-smi shows.
+  std::vector<std::string> failures;
+};
+
+// Returns uuid, model, PCI address and memory of each GPU, but no NUMA node. A field that NVML cannot read stays empty.
+// Leaves out a GPU that is lost, and one with neither uuid nor PCI address. Opens and closes the library within the
 // call, so that the driver can be replaced while the agent runs. NotFound: there is no such library. Unavailable: the
 // library does not work (there is no driver, or a driver of another version).
-absl::StatusOr<std::vector<api::Gpu>> read_nvml_gpus(const std::string& library);
+absl::StatusOr<NvmlGpus> read_nvml_gpus(const std::string& library);
 
 }  // namespace gleaner::discover

@@ -37,10 +37,12 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& node)
       speed_known_(add_gauge(registry, {{"node", node}}, "gleaner_node_speed_known",
                              "1: the speed is known, and nothing contradicts it; 0: else")),
       gpus_(add_gauge(registry, {{"node", node}}, "gleaner_node_gpus", "GPUs of the machine")),
+      nvml_failures_(add_gauge(registry, {{"node", node}}, "gleaner_node_nvml_failures",
+                               "GPUs, and fields of GPUs, that NVML failed to read")),
       writes_(add_writes(registry, node, "ok")),
       failed_writes_(add_writes(registry, node, "error")) {}
 
-void Metrics::show(const api::NodeProfileStatus& status, const spare::Estimate& estimate) {
+void Metrics::show(const api::NodeProfileStatus& status, const spare::Estimate& estimate, size_t nvml_failures) {
   cpus_.Set(status.cpus);
   bits_per_second_.Set(status.bits_per_second);
   used_cpus_.Set(status.used_cpus);
@@ -53,6 +55,7 @@ void Metrics::show(const api::NodeProfileStatus& status, const spare::Estimate& 
   summers_bits_per_second_.Set(estimate.summers_bits_per_second);
   speed_known_.Set(api::holds(status.conditions, "SpeedKnown") ? 1 : 0);
   gpus_.Set(static_cast<double>(status.gpus.size()));
+  nvml_failures_.Set(static_cast<double>(nvml_failures));
 }
 
 void Metrics::count_write(const absl::Status& status) { (status.ok() ? writes_ : failed_writes_).Increment(); }

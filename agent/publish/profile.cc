@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/publish/nvml_report.h"
 #include "common/base/units.h"
 
 namespace gleaner::publish {
@@ -22,9 +24,9 @@ Condition ready_condition(const discover::Machine& machine, const spare::Estimat
   if (!estimate.measured) {
     condition.reason = "NotMeasured";
     condition.message = "the use of this machine's CPUs is not known yet, so no resource counts as spare";
-  } else if (!machine.without_nvml.empty()) {
-    condition.reason = "WithoutNvml";
-    condition.message = absl::StrCat("GPUs are found by their PCI class only; ", machine.without_nvml);
+  } else if (std::string trouble = nvml_trouble(machine); !trouble.empty()) {
+    condition.reason = machine.without_nvml.empty() ? "NvmlFailures" : "WithoutNvml";
+    condition.message = std::move(trouble);
   } else {
     condition.reason = "Measured";
     condition.message = "the agent measures this machine";

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "agent/publish/node.h"
+#include "agent/publish/nvml_report.h"
 #include "agent/publish/pods.h"
 #include "agent/publish/profile.h"
 
@@ -115,6 +116,12 @@ TEST_F(ProfileTest, ConditionsStateWhetherTheSpeedIsKnown) {
   machine_.without_nvml = "no NVML";
   EXPECT_EQ(condition(status(), "Ready").reason, "WithoutNvml");
   EXPECT_TRUE(condition(status(), "Ready").status);
+  machine_.without_nvml.clear();
+  machine_.nvml_failures = {"GPU 1 is left out: GPU is lost", "GPU 3 has no UUID: Unknown Error"};
+  EXPECT_EQ(condition(status(), "Ready").reason, "NvmlFailures");
+  EXPECT_EQ(condition(status(), "Ready").message,
+            "NVML fails in part: GPU 1 is left out: GPU is lost; GPU 3 has no UUID: Unknown Error");
+  EXPECT_TRUE(condition(status(), "Ready").status);
   estimate_.measured = false;
   EXPECT_FALSE(condition(status(), "Ready").status);
 
@@ -125,6 +132,20 @@ TEST_F(ProfileTest, ConditionsStateWhetherTheSpeedIsKnown) {
   speed_ = probe::choose_speed({});
   EXPECT_FALSE(condition(status(), "SpeedKnown").status);
   EXPECT_EQ(condition(status(), "SpeedKnown").reason, "Unknown");
+}
+
+TEST_F(ProfileTest, NvmlReportTellsEachChangeOnce) {
+  NvmlReport report;
+  EXPECT_EQ(report.changed(machine_), std::nullopt) << "NVML works from the start";
+  machine_.nvml_failures = {"GPU 1 is left out: GPU is lost"};
+  EXPECT_EQ(report.changed(machine_), "NVML fails in part: GPU 1 is left out: GPU is lost");
+  EXPECT_EQ(report.changed(machine_), std::nullopt);
+  machine_.without_nvml = "no NVML";
+  EXPECT_EQ(report.changed(machine_), "GPUs are found by their PCI class only; no NVML");
+  EXPECT_EQ(report.changed(machine_), std::nullopt);
+  machine_.without_nvml.clear(), machine_.nvml_failures.clear();
+  EXPECT_EQ(report.changed(machine_), "") << "NVML has recovered";
+  EXPECT_EQ(report.changed(machine_), std::nullopt);
 }
 
 TEST_F(ProfileTest, ConditionsKeepTheTimeOfTheirTransition) {
