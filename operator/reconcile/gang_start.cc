@@ -1,10 +1,12 @@
 #include "operator/reconcile/gang_start.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "operator/reconcile/gpus.h"
 #include "operator/reconcile/pauses.h"
 
 namespace gleaner::reconcile {
@@ -86,6 +88,9 @@ void GangStart::open_gates(StartDecision& start) const {
     const std::string message = absl::StrCat("all ", job_.workers.replicas, " worker pods exist");
     start.update.set_condition("Created", true, "PodsCreated", message);
     start.update.add_event(false, "PodsCreated", absl::StrCat(message, ": the scheduler may place them"));
+    if (std::string hint = gpu_hint(job_.workers); !hint.empty()) {
+      start.update.add_event(true, "LocalRanksDiffer", std::move(hint));
+    }
   }
   for (const PodView* pod : workers_.pods()) {
     if (pod != nullptr && pod->obstacles.gated) start.release.push_back({pod->name, pod->obstacles.other_gates});

@@ -66,6 +66,16 @@ TEST(WorkerPod, KeepsTheTemplateAndAddsIdentity) {
       << "the user's variables follow Gleaner's, and may refer to them";
 }
 
+TEST(WorkerPod, KeepsItsGpusAndLeavesLocalRanksToItsCommand) {
+  api::TrainingJob training = job();
+  const json resources = {{"limits", {{"nvidia.com/gpu", 2}, {"memory", "8Gi"}}}};
+  training.workers.pod_template["spec"]["containers"][0]["resources"] = resources;
+  const json container = (*worker_pod(training, 0, kSettings))["spec"]["containers"][0];
+  EXPECT_EQ(container["resources"], resources);
+  EXPECT_EQ(environment(container, "GLEANER_LOCAL_SIZE"), "2");
+  for (const json& variable : container["env"]) EXPECT_NE(variable["name"], "GLEANER_LOCAL_RANK");
+}
+
 TEST(WorkerPod, HasATokenForGleanersAudience) {
   const json pod = *worker_pod(job(), 0, kSettings);
   const json& source = pod["spec"]["volumes"].back()["projected"]["sources"][0]["serviceAccountToken"];

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "operator/reconcile/refusal.h"
 #include "tests/unit/reconcile/world.h"
@@ -9,6 +13,7 @@
 namespace gleaner::reconcile {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -44,6 +49,53 @@ TEST(Start, KeepsGatesOfOthers) {
   const Actions decision = world.look();
   ASSERT_EQ(decision.release.size(), 2U);
   EXPECT_THAT(decision.release[0].gates, ElementsAre("queue.example/wait"));
+}
+
+// Lets each worker request GPUs.
+void request_gpus(World& world, nlohmann::json gpus) {
+  world.job.workers.pod_template["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = std::move(gpus);
+}
+
+std::vector<std::string> messages(const World& world, const std::string& reason) {
+  std::vector<std::string> found;
+  for (const EventNote& event : world.events) {
+    if (event.reason == reason && event.warning) found.push_back(event.message);
+  }
+  return found;
+}
+
+TEST(Start, TellsOnceOfGpusWithoutAProcess) {
+  World world(2);
+  request_gpus(world, "4");
+  world.settle();
+  world.run_workers();
+  world.settle();
+  EXPECT_EQ(world.phase(), "Running") << "the Event is a hint";
+  EXPECT_THAT(messages(world, "LocalRanksDiffer"),
+              ElementsAre(AllOf(HasSubstr("requests 4 nvidia.com/gpu, but spec.workers.localRanks is 1"),
+                                HasSubstr("set localRanks to 4"))));
+}
+
+TEST(Start, TellsOfProcessesThatShareGpus) {
+  World world(1);
+  request_gpus(world, 2);
+  world.job.workers.local_ranks = 8;
+  world.settle();
+  EXPECT_THAT(messages(world, "LocalRanksDiffer"),
+              ElementsAre(AllOf(HasSubstr("its processes share GPUs"), HasSubstr("request 8"))));
+}
+
+TEST(Start, SaysNothingOfGpusThatMatchOrHaveOtherNames) {
+  for (const char* name : {"nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb"}) {
+    World world(1);
+    nlohmann::json& containers = world.job.workers.pod_template["spec"]["containers"];
+    // A sidecar with GPUs of its own, whose count is added.
+    containers.push_back({{"name", "sidecar"}, {"image", "a"}, {"resources", {{"limits", {{name, 1}}}}}});
+    containers[0]["resources"]["limits"][name] = "3";
+    world.job.workers.local_ranks = name == std::string("nvidia.com/gpu") ? 4 : 1;
+    world.settle();
+    EXPECT_THAT(messages(world, "LocalRanksDiffer"), IsEmpty()) << name;
+  }
 }
 
 TEST(Start, RunsWhenAllWorkersRun) {
