@@ -7,6 +7,10 @@ Each rank takes its share of every batch. `--reference N` trains without Gleaner
 of N ranks one after the other, adds their gradients in rank order in float32, and divides the sum by N. Gleaner
 promises the same result, so the final parameters, whose SHA-256 is printed, are the same bit for bit.
 
+`--device cuda` computes on this rank's GPU; ranks share GPUs if a machine has fewer GPUs than ranks. The bits are those
+of `--reference N --device cuda` on the same kind of GPU. They differ from a CPU's, whose convolutions add in another
+order.
+
 `--checkpoint DIR` saves the model and the optimizer in DIR after every epoch, and resumes from a checkpoint in DIR. An
 interrupted training ends with the same bits as an uninterrupted one. Only rank 0 reads and writes DIR.
 """
@@ -73,23 +77,40 @@ def shard(batch: tuple[torch.Tensor, torch.Tensor], rank: int, ranks: int) -> tu
     return images[rank::ranks], labels[rank::ranks]
 
 
+def device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def loss_of(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    device = device_of(model)
+    return functional.cross_entropy(model(images.to(device)), labels.to(device))
+
+
 def accuracy(model: nn.Module, digits: Digits) -> float:
     images, labels = digits.test
     with torch.no_grad():
-        return (model(images).argmax(1) == labels).float().mean().item()
+        return (model(images.to(device_of(model))).argmax(1).cpu() == labels).float().mean().item()
 
 
 def sha256(model: nn.Module) -> str:
     """Returns the digest of all parameters, in little endian and in the model's order."""
     digest = hashlib.sha256()
     for parameter in model.state_dict().values():
-        digest.update(parameter.numpy().tobytes())
+        digest.update(parameter.cpu().numpy().tobytes())
     return digest.hexdigest()
 
 
-def make(seed: int, rate: float) -> tuple[DigitsNet, torch.optim.Optimizer]:
+def choose_device(name: str, local_rank: int) -> torch.device:
+    if name == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise SystemExit("train.py: --device cuda needs a GPU, and PyTorch finds none; use --device cpu")
+    return torch.device("cuda", local_rank % torch.cuda.device_count())
+
+
+def make(seed: int, rate: float, device: torch.device | str = "cpu") -> tuple[DigitsNet, torch.optim.Optimizer]:
     torch.manual_seed(seed)
-    model = DigitsNet()
+    model = DigitsNet().to(device)
     return model, torch.optim.Adam(model.parameters(), lr=rate)
 
 
@@ -97,7 +118,7 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
     """Loads the checkpoint in `folder`. Returns the number of finished epochs, or 0 if there is no checkpoint."""
     if not (folder / CHECKPOINT).exists():
         return 0
-    saved = torch.load(folder / CHECKPOINT)
+    saved = torch.load(folder / CHECKPOINT, map_location=device_of(model))
     model.load_state_dict(saved["model"])
     optimizer.load_state_dict(saved["optimizer"])
     print(f"resumed after epoch {saved['epochs']} from {folder / CHECKPOINT}", flush=True)
@@ -119,8 +140,9 @@ def train_with_gleaner(arguments: argparse.Namespace) -> None:
 
     gln.init()
     digits = Digits()
+    device = choose_device(arguments.device, gln.local_rank())
     # Each rank starts with different parameters, to show that broadcast_parameters() gives all ranks those of rank 0.
-    model, optimizer = make(SEED + gln.rank(), arguments.rate)
+    model, optimizer = make(SEED + gln.rank(), arguments.rate, device)
     optimizer = gln.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     first = 0
     if arguments.checkpoint is not None:
@@ -134,7 +156,7 @@ def train_with_gleaner(arguments: argparse.Namespace) -> None:
         for batch in digits.batches(epoch, arguments.batch):
             images, labels = shard(batch, gln.rank(), gln.size())
             optimizer.zero_grad()
-            loss = functional.cross_entropy(model(images), labels)
+            loss = loss_of(model, images, labels)
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
@@ -150,7 +172,7 @@ def train_with_gleaner(arguments: argparse.Namespace) -> None:
 
 def train_reference(arguments: argparse.Namespace) -> None:
     digits = Digits()
-    model, optimizer = make(SEED, arguments.rate)
+    model, optimizer = make(SEED, arguments.rate, choose_device(arguments.device, 0))
     ranks = arguments.reference
     start = time.monotonic()
     for epoch in range(arguments.epochs):
@@ -159,12 +181,13 @@ def train_reference(arguments: argparse.Namespace) -> None:
             sums: list[torch.Tensor] = []
             for rank in range(ranks):
                 images, labels = shard(batch, rank, ranks)
-                loss = functional.cross_entropy(model(images), labels)
-                gradients = torch.autograd.grad(loss, list(model.parameters()))
+                loss = loss_of(model, images, labels)
+                # Gradients are added and divided in host memory, as Gleaner does.
+                gradients = [each.cpu() for each in torch.autograd.grad(loss, list(model.parameters()))]
                 sums = [a + b for a, b in zip(sums, gradients)] if sums else list(gradients)
                 losses.append(loss.item())
             for parameter, total in zip(model.parameters(), sums):
-                parameter.grad = total / ranks
+                parameter.grad = (total / ranks).to(parameter.device)
             optimizer.step()
         tell_epoch(epoch, arguments.epochs, float(numpy.mean(losses)), model, digits)
     tell_end(arguments, model, digits, time.monotonic() - start)
@@ -193,7 +216,7 @@ def tell_end(
     if arguments.result is not None:
         arguments.result.write_text(json.dumps(result))
     if arguments.save is not None:
-        numpy.savez(arguments.save, **{name: value.numpy() for name, value in model.state_dict().items()})
+        numpy.savez(arguments.save, **{name: value.cpu().numpy() for name, value in model.state_dict().items()})
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -201,6 +224,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=128, help="examples per step, over all ranks")
     parser.add_argument("--rate", type=float, default=0.004, help="learning rate")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     parser.add_argument(
         "--reference", type=int, metavar="N", help="train in one process without Gleaner, as N ranks do"
     )
@@ -212,6 +236,7 @@ def parse_arguments() -> argparse.Namespace:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)  # several workers share the machine's cores, and a single thread adds in a fixed order
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch's deterministic algorithms need it on GPUs
     torch.use_deterministic_algorithms(True)
     chosen = parse_arguments()
     if chosen.reference is not None:

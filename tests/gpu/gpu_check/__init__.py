@@ -1,0 +1,1 @@
+"""The parts of tests/gpu/check and tests/gpu/bundle."""
