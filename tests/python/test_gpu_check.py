@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ from conftest import ROOT, TIMEOUT, require_build
 
 sys.path.insert(0, str(ROOT / "tests" / "gpu"))
 sys.path.insert(0, str(ROOT / "bench"))
-from gpu_check import jobs, report, running, steps
+from gpu_check import jobs, layout, report, running, steps
 
 CHECK = ROOT / "tests" / "gpu" / "check"
 FACTS = {
@@ -77,6 +79,11 @@ def test_a_check_that_did_not_end_fails_and_later_ones_are_left() -> None:
     a, b = jobs.verdicts(["a", "b", "c"], ranks, outcome(timed_out=True), 9)
     assert (a["verdict"], b["verdict"]) == ("passed", "failed")
     assert "did not end on ranks 0, 1; the job did not end within 9 s" in b["note"]
+
+
+def test_a_test_in_which_the_program_crashed_is_known() -> None:
+    output = "[ RUN      ] A.one\n[       OK ] A.one (0 ms)\n[ RUN      ] A.two\nabort"
+    assert steps.tests_of(output) == (["A.one", "A.two"], ["A.one"])
 
 
 def test_a_step_that_raises_does_not_stop_the_check(tmp_path: Path) -> None:
@@ -149,6 +156,44 @@ def test_the_report_survives_a_step_without_results() -> None:
 def test_the_document_shows_the_kept_record() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "tests" / "gpu" / "document"), "--check"], capture_output=True)
     assert done.returncode == 0, done.stdout
+
+
+# The checks of a program for two ranks, of which three break their job.
+MISTAKES = """
+import os, time
+import gleaner.torch as gln, ranks, torch
+
+def check_before(): return "a note"
+def check_hangs():
+    if gln.rank() == 1: time.sleep(3600)
+def check_raises(): gln.push_pull(torch.ones(1), "no name")
+def check_crashes():
+    if gln.rank() == 0: os.abort()
+def check_after(): raise ranks.Skip("no reason")
+
+ranks.run(globals())
+"""
+
+
+@pytest.mark.long
+def test_a_job_goes_on_after_checks_that_break_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    require_build()
+    (tmp_path / "mistakes.py").write_text(MISTAKES)
+    shutil.copy(layout.PROGRAMS / "ranks.py", tmp_path)
+    monkeypatch.setattr(layout, "PROGRAMS", tmp_path)
+    job = jobs.Job("mistakes", "mistakes.py", check_limit=20)
+    entries = {entry["check"]: entry for entry in jobs.run(job, "cpu", tmp_path, 2 * TIMEOUT, patience=1)}
+    assert {name: entry["verdict"] for name, entry in entries.items()} == {
+        "before": "passed",
+        "hangs": "failed",
+        "raises": "failed",
+        "crashes": "failed",
+        "after": "skipped",
+    }, entries
+    assert entries["before"]["note"] == "a note"
+    assert re.search("did not end on ranks (0, )?1; the job", entries["hangs"]["note"])
+    assert "rank 0: Traceback" in entries["raises"]["note"]
 
 
 @pytest.mark.long

@@ -103,6 +103,8 @@ def main() -> None:
     gln.init()
     device = torch.device("cpu")
     if arguments.device == "cuda":
+        if not torch.cuda.is_available():
+            raise SystemExit("--device cuda needs a GPU, and PyTorch finds none")
         device = torch.device("cuda", gln.local_rank() % torch.cuda.device_count())
         torch.cuda.set_device(device)
     rows: list[dict[str, Any]] = []
