@@ -63,10 +63,17 @@ def test_commands_in_an_example_name_its_objects(job: dict[str, Any]) -> None:
     version = re.search(r"project\(gleaner VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
     pod = job["spec"]["workers"]["template"]["spec"]
     container = pod["containers"][0]
-    assert container["image"] == f"gleaner-example:{version[1]}"
-    assert container["command"][0] == "python3"
-    script = ROOT / container["command"][1].lstrip("/")
-    for flag in container["command"][2:]:
+    gpus = container["resources"]["limits"].get("nvidia.com/gpu")
+    assert container["image"] == f"gleaner-example{'-cuda' if gpus else ''}:{version[1]}"
+    command = container["command"]
+    if gpus:
+        assert job["spec"]["workers"]["localRanks"] == gpus
+        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
+        assert command[1:5] == launcher
+        command = [command[0], *command[5:]]
+    assert command[0] == "python3"
+    script = ROOT / command[1].lstrip("/")
+    for flag in command[2:]:
         assert not flag.startswith("--") or f'add_argument("{flag}"' in script.read_text(), flag
     term = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
     assert term["labelSelector"]["matchLabels"]["gleaner.dev/job"] == job["metadata"]["name"]
