@@ -13,6 +13,8 @@ using CUdeviceptr = uint64_t;
 using CUcontext = struct CUctx_st*;
 using CUstream = struct CUstream_st*;  // null is the legacy default stream of the current context
 using CUevent = struct CUevent_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
 using CUhostFn = void (*)(void* data);
 
 // Only the values that cuda_errors.cc explains or that a caller acts on.
@@ -26,8 +28,12 @@ enum CUresult : int {
   CUDA_ERROR_DEVICE_UNAVAILABLE = 46,
   CUDA_ERROR_NO_DEVICE = 100,
   CUDA_ERROR_INVALID_DEVICE = 101,
+  CUDA_ERROR_INVALID_IMAGE = 200,
   CUDA_ERROR_INVALID_CONTEXT = 201,
+  CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
   CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+  CUDA_ERROR_INVALID_PTX = 218,
+  CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
   CUDA_ERROR_INVALID_HANDLE = 400,
   CUDA_ERROR_NOT_FOUND = 500,
   CUDA_ERROR_NOT_READY = 600,
@@ -67,8 +73,17 @@ inline constexpr uint64_t CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1;
 inline constexpr int kCodedVersion = 12000;
 inline constexpr int kOldestVersion = 11000;
 
-// Each function, as F(name, suffix of the exported symbol, parameters).
+// Each function, as F(name, suffix of the exported symbol, parameters). The first ones load and launch kernels.
+#define GLN_CUDA_KERNEL_FUNCTIONS(F)                                                                   \
+  F(cuModuleLoadData, , (CUmodule * module, const void* image))                                        \
+  F(cuModuleUnload, , (CUmodule module))                                                               \
+  F(cuModuleGetFunction, , (CUfunction * function, CUmodule module, const char* name))                 \
+  F(cuLaunchKernel, ,                                                                                  \
+    (CUfunction function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, unsigned threads_x, \
+     unsigned threads_y, unsigned threads_z, unsigned shared_bytes, CUstream stream, void** parameters, void** extra))
+
 #define GLN_CUDA_FUNCTIONS(F)                                                                   \
+  GLN_CUDA_KERNEL_FUNCTIONS(F)                                                                  \
   F(cuInit, , (unsigned flags))                                                                 \
   F(cuDriverGetVersion, , (int* version))                                                       \
   F(cuGetErrorName, , (CUresult error, const char** name))                                      \

@@ -120,6 +120,9 @@ class CudaStream final : public Stream {
     return context_->check(result, "use the GPU");
   }
 
+  CUstream handle() const { return stream_; }
+  Place place() const { return context_->place(); }
+
  private:
   const Context context_;
   const CUstream stream_;
@@ -176,6 +179,8 @@ class CudaDevice final : public Device {
     return hold_until(*context_, stream_of(stream), event);
   }
 
+  const Context& context() const { return context_; }
+
  private:
   const Context context_;
 };
@@ -214,6 +219,16 @@ absl::StatusOr<std::unique_ptr<Device>> open_cuda_device(std::shared_ptr<const D
   GLN_ASSIGN_OR_RETURN(Context context, CudaContext::retain(std::move(driver), ordinal));
   GLN_ASSIGN_OR_RETURN(DeviceInfo info, describe(*context, sysfs));
   return std::make_unique<CudaDevice>(std::move(info), std::move(context));
+}
+
+std::shared_ptr<const CudaContext> cuda_context_of(const Device& device) {
+  return static_cast<const CudaDevice&>(device).context();
+}
+
+std::optional<CUstream> cuda_stream_of(const Stream& stream, Place place) {
+  const auto* const found = dynamic_cast<const CudaStream*>(&stream);
+  if (found == nullptr || found->place() != place) return std::nullopt;
+  return found->handle();
 }
 
 }  // namespace gleaner::device

@@ -15,6 +15,11 @@ constexpr absl::string_view kKernelFailed =
     "a kernel of this process failed, and CUDA can't be used in it any more; run with CUDA_LAUNCH_BLOCKING=1 or "
     "compute-sanitizer to find the kernel, and start the process again";
 
+constexpr absl::string_view kNoCode =
+    "Gleaner's kernels are not for this GPU, or nvcc is newer than the driver; update the driver, or build Gleaner "
+    "with "
+    "the CUDA Toolkit of the driver";
+
 struct Row {
   CUresult result;
   StatusCode code;
@@ -37,10 +42,14 @@ constexpr Row kRows[] = {
      "no GPU is visible; see whether CUDA_VISIBLE_DEVICES is empty, and whether the container asks for nvidia.com/gpu"},
     {CUDA_ERROR_INVALID_DEVICE, StatusCode::kInvalidArgument,
      "this process has no GPU of that number; see CUDA_VISIBLE_DEVICES"},
+    {CUDA_ERROR_INVALID_IMAGE, StatusCode::kFailedPrecondition, kNoCode},
     {CUDA_ERROR_INVALID_CONTEXT, StatusCode::kFailedPrecondition,
      "no context of this GPU is current in the thread, or the device was reset; don't reset a GPU that Gleaner uses"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, StatusCode::kFailedPrecondition, kNoCode},
     {CUDA_ERROR_ECC_UNCORRECTABLE, StatusCode::kDataLoss,
      "the GPU's memory is faulty; see nvidia-smi -q -d ECC, and replace or reset the GPU"},
+    {CUDA_ERROR_INVALID_PTX, StatusCode::kFailedPrecondition, kNoCode},
+    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, StatusCode::kFailedPrecondition, kNoCode},
     {CUDA_ERROR_INVALID_HANDLE, StatusCode::kInvalidArgument,
      "the stream or event was destroyed or belongs to another GPU; keep the stream until the results are there, and "
      "use "

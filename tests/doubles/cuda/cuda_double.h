@@ -6,9 +6,13 @@
 // current per thread, and the errors of calls with the wrong one; errors of calls and of kernels, on demand; and the
 // findings below. Device memory is host memory that the program can't touch (PROT_NONE); only copies of the double do.
 //
+// Kernels are emulated. The double takes any fatbin, and finds the kernels of comm-lib/device/kernels/sum.cu by their
+// names: their source, compiled for the host, runs on the stream's thread. So it shows their loops, arguments, names
+// and order, but neither nvcc's code nor the GPU's arithmetic; conversions of fp16 are those of common/kernels.
+//
 // The double does not show: speed; how the real driver overlaps copies or serializes host functions; what it does with
 // handles that were destroyed (here INVALID_HANDLE, there perhaps a crash) or with copies from pageable memory;
-// kernels, graphs, peer access, memory pools, per-thread default streams; limits of memory.
+// other kernels, graphs, peer access, memory pools, per-thread default streams; limits of memory.
 //
 // Findings are mistakes that no return value of the driver tells:
 //   unordered      two operations touch the same bytes, one of them writes, and neither waits for the other, by stream,
@@ -18,6 +22,7 @@
 //   freed early    memory was freed before the host saw the end of its use
 //   event early    an event was destroyed before its stream reached it. The driver allows it; Gleaner must not do it,
 //                  since it tells the event's handle to callers that wait for it later.
+//   unloaded early a module was unloaded before its kernels had ended
 //   call inside    a host function called the driver
 // The host's own reads are not seen: to show a read that is too early, the destination of a copy is filled with
 // kPoison until the copy is done. All threads of the host count as one.
