@@ -32,6 +32,7 @@ enum CUresult : int {
   CUDA_ERROR_INVALID_CONTEXT = 201,
   CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
   CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+  CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
   CUDA_ERROR_INVALID_PTX = 218,
   CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
   CUDA_ERROR_INVALID_HANDLE = 400,
@@ -41,6 +42,7 @@ enum CUresult : int {
   CUDA_ERROR_LAUNCH_TIMEOUT = 702,
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
   CUDA_ERROR_ASSERT = 710,
+  CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
   CUDA_ERROR_MISALIGNED_ADDRESS = 716,
   CUDA_ERROR_LAUNCH_FAILED = 719,
   CUDA_ERROR_NOT_PERMITTED = 800,
@@ -60,12 +62,18 @@ enum CUpointer_attribute : int {
   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
 };
 enum CUmemorytype : unsigned { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 };
+enum CUstreamCaptureMode : int { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum CUstreamCaptureStatus : int { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1 };
+struct CUipcMemHandle {
+  char reserved[64];
+};
 enum CUdriverProcAddressQueryResult : int { CU_GET_PROC_ADDRESS_SUCCESS = 0 };
 
 inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
 inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
 inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
+inline constexpr unsigned CU_MEMHOSTREGISTER_PORTABLE = 1;
+inline constexpr unsigned CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1;
 inline constexpr uint64_t CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1;
 
 // The version of the API by which cuGetProcAddress chooses functions, and the oldest one that has them all under the
@@ -96,9 +104,18 @@ inline constexpr int kOldestVersion = 11000;
   F(cuDevicePrimaryCtxRelease, _v2, (CUdevice device))                                          \
   F(cuCtxPushCurrent, _v2, (CUcontext context))                                                 \
   F(cuCtxPopCurrent, _v2, (CUcontext * context))                                                \
+  F(cuThreadExchangeStreamCaptureMode, , (CUstreamCaptureMode * mode))                          \
   F(cuCtxGetStreamPriorityRange, , (int* least, int* greatest))                                 \
   F(cuMemHostAlloc, , (void** address, size_t bytes, unsigned flags))                           \
   F(cuMemFreeHost, , (void* address))                                                           \
+  F(cuMemHostRegister, _v2, (void* address, size_t bytes, unsigned flags))                      \
+  F(cuMemHostUnregister, , (void* address))                                                     \
+  F(cuMemAlloc, _v2, (CUdeviceptr * address, size_t bytes))                                     \
+  F(cuMemFree, _v2, (CUdeviceptr address))                                                      \
+  F(cuIpcGetMemHandle, , (CUipcMemHandle * handle, CUdeviceptr address))                        \
+  F(cuIpcOpenMemHandle, _v2, (CUdeviceptr * address, CUipcMemHandle handle, unsigned flags))    \
+  F(cuIpcCloseMemHandle, , (CUdeviceptr address))                                               \
+  F(cuMemcpyDtoDAsync, _v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))  \
   F(cuMemcpyDtoHAsync, _v2, (void* to, CUdeviceptr from, size_t bytes, CUstream stream))        \
   F(cuMemcpyHtoDAsync, _v2, (CUdeviceptr to, const void* from, size_t bytes, CUstream stream))  \
   F(cuPointerGetAttribute, , (void* value, CUpointer_attribute attribute, CUdeviceptr address)) \

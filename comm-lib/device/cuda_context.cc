@@ -29,11 +29,15 @@ absl::Status CudaContext::push() const {
   return check(api().cuCtxPushCurrent(context_), "make the context of a GPU current");
 }
 
-CudaContext::Current::Current(const CudaContext& context) : context_(context), status_(context.push()) {}
+CudaContext::Current::Current(const CudaContext& context) : context_(context), status_(context.push()) {
+  if (status_.ok()) context_.api().cuThreadExchangeStreamCaptureMode(&mode_);
+}
 
 CudaContext::Current::~Current() {
   CUcontext popped = nullptr;
-  if (status_.ok()) context_.api().cuCtxPopCurrent(&popped);
+  if (!status_.ok()) return;
+  context_.api().cuThreadExchangeStreamCaptureMode(&mode_);
+  context_.api().cuCtxPopCurrent(&popped);
 }
 
 }  // namespace gleaner::device

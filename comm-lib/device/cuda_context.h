@@ -23,7 +23,9 @@ class CudaContext {
   Place place() const { return place_; }
 
   // Makes the context current in the calling thread as long as the object lives, and then the context that was current
-  // before (cuCtxPushCurrent, cuCtxPopCurrent). FailedPrecondition in a process that was forked.
+  // before (cuCtxPushCurrent, cuCtxPopCurrent). FailedPrecondition in a process that was forked. The thread may do all
+  // meanwhile although another thread captures a CUDA graph in global mode, as torch.cuda.graph() does
+  // (cuThreadExchangeStreamCaptureMode).
   class Current {
    public:
     explicit Current(const CudaContext& context);
@@ -35,6 +37,7 @@ class CudaContext {
    private:
     const CudaContext& context_;
     const absl::Status status_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // of the thread, to be restored
   };
 
  private:

@@ -1,6 +1,7 @@
 #include "comm-lib/device/cuda_device.h"
 
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -100,6 +101,14 @@ class CudaStream final : public Stream {
         context_->api().cuMemcpyHtoDAsync(static_cast<CUdeviceptr>(to), from.data(), from.size(), stream_),
         "copy from the host to the GPU");
   }
+  absl::Status copy_on_device(Address from, Address to, size_t bytes) override {
+    if (bytes == 0) return absl::OkStatus();
+    const CudaContext::Current current(*context_);
+    GLN_RETURN_IF_ERROR(current.status());
+    return context_->check(
+        context_->api().cuMemcpyDtoDAsync(static_cast<CUdeviceptr>(to), static_cast<CUdeviceptr>(from), bytes, stream_),
+        "copy between GPUs");
+  }
   absl::Status record(Event& event) override { return record_on(*context_, stream_, event); }
   absl::Status wait_for(const Event& event) override { return hold_until(*context_, stream_, event); }
 
@@ -144,6 +153,54 @@ class CudaDevice final : public Device {
                                             const CudaContext::Current inside(*context);
                                             if (inside.status().ok()) context->api().cuMemFreeHost(memory);
                                           });
+  }
+
+  absl::StatusOr<std::unique_ptr<PinnedMemory>> pin(MutableBytes memory) override {
+    const CudaContext::Current current(*context_);
+    GLN_RETURN_IF_ERROR(current.status());
+    const CUresult result =
+        context_->api().cuMemHostRegister(memory.data(), memory.size(), CU_MEMHOSTREGISTER_PORTABLE);
+    if (result != CUDA_SUCCESS) return context_->check(result, absl::StrCat("pin ", memory.size(), " shared bytes"));
+    return std::make_unique<PinnedMemory>(memory, [memory, context = context_] {
+      const CudaContext::Current inside(*context);
+      if (inside.status().ok()) context->api().cuMemHostUnregister(memory.data());
+    });
+  }
+
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate(size_t bytes) override {
+    const CudaContext::Current current(*context_);
+    GLN_RETURN_IF_ERROR(current.status());
+    CUdeviceptr address = 0;
+    const CUresult result = context_->api().cuMemAlloc(&address, bytes);
+    if (result != CUDA_SUCCESS) return context_->check(result, absl::StrCat("allocate ", bytes, " bytes of the GPU"));
+    return std::make_unique<DeviceMemory>(Address{address}, bytes, [address, context = context_] {
+      const CudaContext::Current inside(*context);
+      if (inside.status().ok()) context->api().cuMemFree(address);
+    });
+  }
+
+  absl::StatusOr<SharedMemory> share(const DeviceMemory& memory) override {
+    const CudaContext::Current current(*context_);
+    GLN_RETURN_IF_ERROR(current.status());
+    CUipcMemHandle handle{};
+    GLN_RETURN_IF_ERROR(
+        context_->check(context_->api().cuIpcGetMemHandle(&handle, static_cast<CUdeviceptr>(memory.address())),
+                        "share a GPU's memory"));
+    return std::bit_cast<SharedMemory>(handle);
+  }
+
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> open_shared(const SharedMemory& memory, size_t bytes) override {
+    const CudaContext::Current current(*context_);
+    GLN_RETURN_IF_ERROR(current.status());
+    CUdeviceptr address = 0;
+    GLN_RETURN_IF_ERROR(
+        context_->check(context_->api().cuIpcOpenMemHandle(&address, std::bit_cast<CUipcMemHandle>(memory),
+                                                           CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                        "open the memory of another process's GPU"));
+    return std::make_unique<DeviceMemory>(Address{address}, bytes, [address, context = context_] {
+      const CudaContext::Current inside(*context);
+      if (inside.status().ok()) context->api().cuIpcCloseMemHandle(address);
+    });
   }
 
   absl::StatusOr<std::unique_ptr<Stream>> create_stream(Priority priority) override {

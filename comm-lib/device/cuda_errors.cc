@@ -48,6 +48,8 @@ constexpr Row kRows[] = {
     {CUDA_ERROR_NO_BINARY_FOR_GPU, StatusCode::kFailedPrecondition, kNoCode},
     {CUDA_ERROR_ECC_UNCORRECTABLE, StatusCode::kDataLoss,
      "the GPU's memory is faulty; see nvidia-smi -q -d ECC, and replace or reset the GPU"},
+    {CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, StatusCode::kUnimplemented,
+     "the GPUs can't reach each other's memory; see nvidia-smi topo -p2p r"},
     {CUDA_ERROR_INVALID_PTX, StatusCode::kFailedPrecondition, kNoCode},
     {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, StatusCode::kFailedPrecondition, kNoCode},
     {CUDA_ERROR_INVALID_HANDLE, StatusCode::kInvalidArgument,

@@ -23,6 +23,7 @@
 // device's, FailedPrecondition if an event was not recorded, or in a process that was forked.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -80,6 +81,27 @@ class PinnedMemory {
   const std::function<void()> release_;
 };
 
+// Memory of a device, which ends with this object, or with the object of the process that has allocated it. The memory
+// of a destroyed object must not be in use by queued work.
+class DeviceMemory {
+ public:
+  DeviceMemory(Address address, size_t bytes, std::function<void()> release)
+      : address_(address), bytes_(bytes), release_(std::move(release)) {}
+  ~DeviceMemory() { release_(); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  Address address() const { return address_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const Address address_;
+  const size_t bytes_;
+  const std::function<void()> release_;
+};
+
+// Names memory of a device for other processes of this machine (CUipcMemHandle).
+using SharedMemory = std::array<std::byte, 64>;
+
 // Marks a point of a stream. An event that was recorded must live until its point is reached, since a stream of the
 // caller may yet be told to wait for it. EventPool keeps events, and reuses them.
 class Event {
@@ -116,6 +138,8 @@ class Stream {
   // copy of other memory (cuMemcpyDtoHAsync).
   virtual absl::Status copy_to_host(Address from, MutableBytes to) = 0;
   virtual absl::Status copy_to_device(ConstBytes from, Address to) = 0;
+  // Queues a copy between memory of this stream's device, and memory that open_shared() has returned.
+  virtual absl::Status copy_on_device(Address from, Address to, size_t bytes) = 0;
   // Makes `event` mark all that is queued on this stream so far.
   virtual absl::Status record(Event& event) = 0;
   // Makes all that is queued on this stream from now on wait for `event` as it is recorded now.
@@ -139,6 +163,16 @@ class Device {
   const DeviceInfo& info() const { return info_; }
   // Allocates `bytes` (1 or more) bytes that all devices may copy from and to. ResourceExhausted: no memory is left.
   virtual absl::StatusOr<std::unique_ptr<PinnedMemory>> allocate_pinned(size_t bytes) = 0;
+  // Pins memory that the caller has allocated, by whole pages, until the result is destroyed. The memory must outlive
+  // it.
+  virtual absl::StatusOr<std::unique_ptr<PinnedMemory>> pin(MutableBytes memory) = 0;
+  // Allocates memory of the device. ResourceExhausted: too little is left.
+  virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate(size_t bytes) = 0;
+  // Lets other processes open memory that allocate() has returned. Unimplemented on the host.
+  virtual absl::StatusOr<SharedMemory> share(const DeviceMemory& memory) = 0;
+  // Maps memory that another process has shared, of this GPU or another one, so that streams may copy from and to it.
+  // Errors: the GPUs can't reach each other's memory, or are not of one machine and one container.
+  virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> open_shared(const SharedMemory& memory, size_t bytes) = 0;
   virtual absl::StatusOr<std::unique_ptr<Stream>> create_stream(Priority priority) = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> create_event() = 0;
 

@@ -35,6 +35,10 @@ class HostStream final : public Stream {
     if (!from.empty()) std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
     return absl::OkStatus();
   }
+  absl::Status copy_on_device(Address from, Address to, size_t bytes) override {
+    if (bytes > 0) std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return absl::OkStatus();
+  }
   absl::Status record(Event& event) override { return mark(event); }
   absl::Status wait_for(const Event& event) override { return check_recorded(event, Place{}); }
   absl::Status notify(Completions& completions, uint64_t tag) override {
@@ -49,15 +53,34 @@ absl::Status check_stream(CallerStream stream) {
   return absl::InvalidArgumentError("a CUDA stream was given for a tensor in host memory; pass stream 0");
 }
 
+absl::StatusOr<void*> allocate_pages(size_t bytes) {
+  void* memory = std::aligned_alloc(kPageBytes, (bytes + kPageBytes - 1) / kPageBytes * kPageBytes);
+  if (memory == nullptr) return absl::ResourceExhaustedError(absl::StrCat("can't allocate ", bytes, " bytes"));
+  return memory;
+}
+
+absl::Status not_shared() { return absl::UnimplementedError("memory of the host is not shared by handles"); }
+
 class HostDevice final : public Device {
  public:
   HostDevice() : Device({.place = Place{}, .name = "host", .has_host_visible_memory = true}) {}
 
   absl::StatusOr<std::unique_ptr<PinnedMemory>> allocate_pinned(size_t bytes) override {
-    void* memory = std::aligned_alloc(kPageBytes, (bytes + kPageBytes - 1) / kPageBytes * kPageBytes);
-    if (memory == nullptr) return absl::ResourceExhaustedError(absl::StrCat("can't allocate ", bytes, " bytes"));
+    GLN_ASSIGN_OR_RETURN(void* const memory, allocate_pages(bytes));
     return std::make_unique<PinnedMemory>(MutableBytes(static_cast<std::byte*>(memory), bytes),
                                           [memory] { std::free(memory); });
+  }
+  absl::StatusOr<std::unique_ptr<PinnedMemory>> pin(MutableBytes memory) override {
+    return std::make_unique<PinnedMemory>(memory, [] {});
+  }
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> allocate(size_t bytes) override {
+    GLN_ASSIGN_OR_RETURN(void* const memory, allocate_pages(bytes));
+    return std::make_unique<DeviceMemory>(Address{reinterpret_cast<uintptr_t>(memory)}, bytes,
+                                          [memory] { std::free(memory); });
+  }
+  absl::StatusOr<SharedMemory> share(const DeviceMemory&) override { return not_shared(); }
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> open_shared(const SharedMemory&, size_t) override {
+    return not_shared();
   }
   absl::StatusOr<std::unique_ptr<Stream>> create_stream(Priority) override { return std::make_unique<HostStream>(); }
   absl::StatusOr<std::unique_ptr<Event>> create_event() override { return std::make_unique<HostEvent>(); }

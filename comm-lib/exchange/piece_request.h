@@ -13,7 +13,7 @@
 namespace gleaner::exchange {
 
 // The push_pull of a *piece*: consecutive partitions of a tensor. With one local rank a request for a tensor
-// (comm-lib/runtime/request.h) is one piece; otherwise the local ranks sum it in several pieces (local/stage/pieces.h),
+// (comm-lib/runtime/request.h) is one piece; otherwise the local ranks sum it in several pieces (pipeline/pieces.h),
 // and each has a PieceRequest of its own.
 struct PieceRequest {
   uint64_t id = 0;      // chosen by the caller, returned in Done

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "comm-lib/device/kept.h"
 #include "comm-lib/local/rendezvous.h"
 #include "common/base/status_macros.h"
 
@@ -11,6 +12,10 @@ namespace {
 
 // With this delay the leader fails first, and its error names the missing ranks.
 constexpr absl::Duration kGrace = absl::Seconds(2);
+
+bool is_about_zones(MessageType type) {
+  return type == MessageType::kOffer || type == MessageType::kZone || type == MessageType::kUse;
+}
 
 }  // namespace
 
@@ -35,6 +40,11 @@ void Follower::on_tick() {
                                                  " local ranks connected within ",
                                                  absl::FormatDuration(options_.timeout + kGrace))));
   }
+}
+
+Follower::~Follower() {
+  if (leave()) return;
+  for (std::unique_ptr<Segment>& segment : segments_) device::keep(std::move(segment));  // stays mapped
 }
 
 void Follower::connect() {
@@ -84,11 +94,16 @@ absl::Status Follower::on_message(Peer&, const Message& message, ConstBytes payl
     return absl::OkStatus();
   }
   if (welcomed() && !leader_->left) {
-    if (message.type == MessageType::kReduce) return requests_.reduce(message.tensor, message.step);
-    if (message.type == MessageType::kResult) {
-      return requests_.finish(message.tensor, message.step, status_of(message, payload));
+    if (message.type == MessageType::kReduce) {
+      return requests_.reduce(message.tensor, message.step, message.by_gpu != 0);
     }
+    if (message.type == MessageType::kCopy) return requests_.copy(message.tensor, message.step);
+    if (message.type == MessageType::kResult) {
+      return requests_.finish(message.tensor, message.step, status_of(message, payload), message.by_gpu != 0);
+    }
+    if (message.type == MessageType::kGather) return requests_.gather(message.tensor, message.step);
     if (message.type == MessageType::kLeave) return on_left();
+    if (is_about_zones(message.type)) return on_zones(message, payload);
     if (message.type == MessageType::kSegment) {
       SegmentOffer offer{message.tensor, message.step, {}, std::move(attached)};
       GLN_RETURN_IF_ERROR(read_payload(payload, offer.payload, message.type));
@@ -98,6 +113,8 @@ absl::Status Follower::on_message(Peer&, const Message& message, ConstBytes payl
   }
   return absl::InvalidArgumentError(absl::StrCat(local::name_of(message.type), " was not expected at this time"));
 }
+
+void Follower::tell_leader(const Message& message, ConstBytes payload) { leader_->channel.queue(message, payload); }
 
 absl::Status Follower::on_registered(Layout layout) {
   registered_.push_back(std::move(layout));
@@ -131,10 +148,13 @@ absl::Status Follower::accept(const Layout& mine, SegmentOffer offer) {
 
 void Follower::on_stage(const Requests::Finished& finished) {
   Message message;
-  message.type = finished.stage == Requests::Stage::kCopyingIn ? MessageType::kReady : MessageType::kReduced;
+  message.type = finished.stage == Requests::Stage::kCopyingIn  ? MessageType::kReady
+                 : finished.stage == Requests::Stage::kReducing ? MessageType::kReduced
+                                                                : MessageType::kPlaced;
   message.tensor = finished.tensor;
   message.step = finished.step;
   message.detail = static_cast<uint8_t>(finished.op);
+  message.by_gpu = finished.by_gpu ? 1 : 0;
   leader_->channel.queue(message);
 }
 

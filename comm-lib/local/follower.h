@@ -14,7 +14,7 @@ class Follower final : public LocalRank {
  public:
   static absl::StatusOr<std::unique_ptr<Group>> create(const Env& env, const Options& options,
                                                        const kernels::Kernels* kernels, Events* events);
-  ~Follower() override { leave(); }
+  ~Follower() override;
 
   void publish(uint32_t tensor, const absl::Status& status) override;
   MutableBytes sums_beside(uint32_t /*tensor*/) const override { return {}; }
@@ -41,6 +41,7 @@ class Follower final : public LocalRank {
   void work() override;
   bool has_more_work() const override;
   void flush() override;
+  void tell_leader(const Message& message, ConstBytes payload) override;
   void close(const Message& last, ConstBytes payload) override;
 
   void connect();

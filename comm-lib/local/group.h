@@ -38,6 +38,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "comm-lib/device/access.h"
+#include "comm-lib/device/kernels/image.h"
 #include "common/base/bytes.h"
 #include "common/base/env.h"
 #include "common/kernels/kernels.h"
@@ -47,12 +49,14 @@ namespace gleaner::local {
 inline constexpr uint32_t kMaxLocalRanks = 64;
 
 struct Options {
-  uint64_t job = 0;                            // wire::job_number() of the job's name
-  uint32_t worker = 0;                         // index of this worker
-  uint32_t local_rank = 0;                     // 0 is the leader
-  uint32_t local_size = 0;                     // g: 2 to kMaxLocalRanks
-  std::array<uint8_t, 32> secret{};            // the job's wire::Secret
-  absl::Duration timeout = absl::Seconds(60);  // all local ranks must be connected within this time
+  uint64_t job = 0;                                 // wire::job_number() of the job's name
+  uint32_t worker = 0;                              // index of this worker
+  uint32_t local_rank = 0;                          // 0 is the leader
+  uint32_t local_size = 0;                          // g: 2 to kMaxLocalRanks
+  std::array<uint8_t, 32> secret{};                 // the job's wire::Secret
+  size_t gpu_bytes = 0;                             // most memory of this rank's GPU for sums there; 0: the CPU sums
+  ConstBytes gpu_kernels = device::kernel_image();  // for these sums
+  absl::Duration timeout = absl::Seconds(60);       // all local ranks must be connected within this time
 };
 
 struct TensorShape {
@@ -72,7 +76,8 @@ class Events {
   virtual void on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum, MutableBytes result) = 0;
   // The push_pull has ended; OK: the output holds the result. The tensor may be started again, also from this callback.
   virtual void on_done(uint32_t tensor, const absl::Status& status) = 0;
-  // The group has failed, and no longer accesses inputs and outputs. Unavailable names the local rank that died or
+  // The group has failed, and no longer accesses inputs and outputs, except by copies of GPUs that were queued; the
+  // events of their requests mark these. Unavailable names the local rank that died or
   // left. DeadlineExceeded names the ranks that did not connect. InvalidArgument: ranks disagree on the size, the
   // version, the tensors or the op of a push_pull. PermissionDenied: a wrong secret or user. ResourceExhausted: no
   // memory is left. Otherwise the status is that of another rank's fail().
@@ -99,11 +104,13 @@ class Group {
 
   // Begins this rank's part of a push_pull, at any time after register_tensors(). `input` and `output` have the
   // tensor's size. They may be the same memory but must not overlap in part. They must stay valid, and the caller must
-  // not touch them, until on_done() or on_failed(). All ranks must ask for the same op, otherwise the group fails.
-  // InvalidArgument: there is no such tensor, a size or the op is wrong, or the memory overlaps in part.
-  // FailedPrecondition: the tensor is in flight. Unavailable: another local rank has left. After on_failed(): its
-  // status.
-  virtual absl::Status start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output) = 0;
+  // not touch them, until on_done() or on_failed(). All requests on a GPU must be on the same one, whose Device
+  // outlives the Group; after on_failed() its events mark the copies that were queued. All ranks must ask for the same
+  // op, otherwise the group fails. InvalidArgument: there is no such tensor, a size or the op is wrong, or the memory
+  // overlaps in part. FailedPrecondition: the tensor is in flight. Unavailable: another local rank has left. After
+  // on_failed(): its status.
+  virtual absl::Status start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output,
+                             const device::Access& access = {}) = 0;
 
   // Ends the network's part of a push_pull, once for each on_reduced(). Only on the leader. Sends the result to all
   // ranks, or `status` if it is not OK; its message may be cut to 400 bytes. Ignored after on_failed().

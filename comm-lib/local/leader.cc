@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "comm-lib/device/kept.h"
 #include "comm-lib/local/rendezvous.h"
 #include "common/base/differing_operations.h"
 #include "common/base/status_macros.h"
@@ -15,10 +16,31 @@ namespace {
 
 constexpr size_t kReservePerTurn = 4 << 20;
 
+// Returns "local ranks 1, 3".
+std::string names_of_missing(const std::vector<Peer*>& ranks) {
+  std::vector<size_t> missing;
+  for (size_t rank = 1; rank < ranks.size(); ++rank) {
+    if (ranks[rank] == nullptr) missing.push_back(rank);
+  }
+  return absl::StrCat("local rank", missing.size() > 1 ? "s " : " ", absl::StrJoin(missing, ", "));
+}
+
+bool is_about_gpus(MessageType type) {
+  return type == MessageType::kGpu || type == MessageType::kZone || type == MessageType::kOpened;
+}
+
 }  // namespace
 
+Leader::~Leader() {
+  if (leave()) return;
+  for (Batch& batch : batches_) device::keep(std::move(batch.segment));  // stays mapped
+}
+
 Leader::Leader(const Env& env, const Options& options, const kernels::Kernels* kernels, Events* events)
-    : LocalRank(env, options, kernels, events), ranks_(options.local_size), record_(options.local_size) {}
+    : LocalRank(env, options, kernels, events),
+      ranks_(options.local_size),
+      record_(options.local_size),
+      gpus_(options.local_size) {}
 
 absl::StatusOr<std::unique_ptr<Group>> Leader::create(const Env& env, const Options& options,
                                                       const kernels::Kernels* kernels, Events* events) {
@@ -34,13 +56,9 @@ void Leader::on_tick() {
 }
 
 std::string Leader::missing() const {
-  std::vector<uint32_t> ranks;
-  for (uint32_t rank = 1; rank < options_.local_size; ++rank) {
-    if (ranks_[rank] == nullptr) ranks.push_back(rank);
-  }
-  return absl::StrCat("local rank", ranks.size() > 1 ? "s " : " ", absl::StrJoin(ranks, ", "), " of worker ",
-                      options_.worker, " did not connect within ", absl::FormatDuration(options_.timeout),
-                      "; expected ", options_.local_size, " local ranks on this machine, in one network namespace",
+  return absl::StrCat(names_of_missing(ranks_), " of worker ", options_.worker, " did not connect within ",
+                      absl::FormatDuration(options_.timeout), "; expected ", options_.local_size,
+                      " local ranks on this machine, in one network namespace",
                       last_refusal_.empty() ? "" : "; refused: ", last_refusal_);
 }
 
@@ -147,14 +165,33 @@ absl::Status Leader::on_message(Peer& peer, const Message& message, ConstBytes p
   if (welcomed() && !peer.left) {
     if (message.type == MessageType::kLeave) return on_left(peer);
     if (message.type == MessageType::kReady) return on_ready(peer.rank, message);
-    if (message.type == MessageType::kReduced) {
-      GLN_ASSIGN_OR_RETURN(const PushPullRecord::Next next,
-                           record_.on_reduced(peer.rank, message.tensor, message.step));
-      go_on(message.tensor, next);
-      return absl::OkStatus();
+    if (is_about_gpus(message.type)) return on_gpus(peer.rank, message, payload);
+    if (message.type == MessageType::kReduced || message.type == MessageType::kPlaced) {
+      return on_slice(peer.rank, message.type, message.tensor, message.step);
     }
   }
   return absl::InvalidArgumentError(absl::StrCat(local::name_of(message.type), " was not expected at this time"));
+}
+
+absl::Status Leader::on_gpus(uint32_t rank, const Message& message, ConstBytes payload) {
+  std::vector<GpuAgreement::Outgoing> outgoing;
+  GLN_RETURN_IF_ERROR(gpus_.on_message(rank, message, payload, outgoing));
+  for (const GpuAgreement::Outgoing& each : outgoing) {
+    if (each.rank != 0) {
+      ranks_[each.rank]->channel.queue(each.message, each.payload());
+    } else if (const absl::Status status = on_zones(each.message, each.payload()); !status.ok()) {
+      die(status);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Leader::tell_leader(const Message& message, ConstBytes payload) {
+  if (const absl::Status status = on_gpus(0, message, payload); !status.ok()) die(status);
+}
+
+void Leader::tell_all(const Message& message) {
+  for (uint32_t rank = 1; rank < options_.local_size; ++rank) ranks_[rank]->channel.queue(message);
 }
 
 MutableBytes Leader::sums_beside(uint32_t tensor) const {
@@ -171,6 +208,7 @@ absl::Status Leader::on_registered(Layout layout) {
     const auto tensor = static_cast<uint32_t>(layout.first + i);
     record_.add(reducers(requests_.bytes_of(tensor), options_.local_size));
   }
+  gpus_.add(layout.first);
   batches_.push_back({std::move(layout), std::move(segment)});
   return absl::OkStatus();
 }
@@ -211,15 +249,24 @@ void Leader::on_stage(const Requests::Finished& finished) {
   message.tensor = finished.tensor;
   message.step = finished.step;
   message.detail = static_cast<uint8_t>(finished.op);
+  message.by_gpu = finished.by_gpu ? 1 : 0;
   absl::Status status;
   if (finished.stage == Requests::Stage::kCopyingIn) {
     status = on_ready(0, message);
   } else {
-    const auto next = record_.on_reduced(0, finished.tensor, finished.step);
-    status = next.status();
-    if (next.ok()) go_on(finished.tensor, *next);
+    const bool is_summed = finished.stage == Requests::Stage::kReducing;
+    status = on_slice(0, is_summed ? MessageType::kReduced : MessageType::kPlaced, finished.tensor, finished.step);
   }
   if (!status.ok()) die(absl::InternalError(status.message()));
+}
+
+// A rank has summed its slice, or placed that of the result.
+absl::Status Leader::on_slice(uint32_t rank, MessageType type, uint32_t tensor, uint64_t step) {
+  GLN_ASSIGN_OR_RETURN(const PushPullRecord::Next next, type == MessageType::kReduced
+                                                            ? record_.on_reduced(rank, tensor, step)
+                                                            : record_.on_placed(rank, tensor, step));
+  go_on(tensor, next);
+  return absl::OkStatus();
 }
 
 absl::Status Leader::on_ready(uint32_t rank, const Message& message) {
@@ -227,26 +274,43 @@ absl::Status Leader::on_ready(uint32_t rank, const Message& message) {
     die(departed_);
     return absl::OkStatus();
   }
-  GLN_ASSIGN_OR_RETURN(const PushPullRecord::Next next,
-                       record_.on_ready(rank, message.tensor, message.step, static_cast<ReduceOp>(message.detail)));
+  GLN_ASSIGN_OR_RETURN(
+      const PushPullRecord::Next next,
+      record_.on_ready(rank, message.tensor, message.step, static_cast<ReduceOp>(message.detail), message.by_gpu != 0));
   go_on(message.tensor, next);
   return absl::OkStatus();
 }
 
 void Leader::go_on(uint32_t tensor, PushPullRecord::Next next) {
   if (next == PushPullRecord::Next::kReduce) {
-    Message message;
-    message.type = MessageType::kReduce;
-    message.tensor = tensor;
-    message.step = record_.step(tensor);
+    Message message = message_about(MessageType::kReduce, tensor, record_.step(tensor));
+    message.by_gpu = record_.by_gpu(tensor) == 0 ? 0 : 1;
     for (uint32_t rank = 1; rank < record_.reducers(tensor); ++rank) ranks_[rank]->channel.queue(message);
-    if (const absl::Status status = requests_.reduce(tensor, message.step); !status.ok()) die(status);
+    if (const absl::Status status = requests_.reduce(tensor, message.step, message.by_gpu != 0); !status.ok())
+      die(status);
+  } else if (next == PushPullRecord::Next::kCopy) {
+    copy_to_host(tensor);
+  } else if (next == PushPullRecord::Next::kGather) {
+    Message message =
+        message_about(MessageType::kGather, tensor, record_.step(tensor) - 1);  // the record has begun the next one
+    tell_all(message);
+    if (const absl::Status status = requests_.gather(tensor, message.step); !status.ok()) die(status);
   } else if (next == PushPullRecord::Next::kNetwork) {
     events_->on_reduced(tensor, record_.op(tensor), requests_.sum_of(tensor), requests_.result_of(tensor));
   } else if (next == PushPullRecord::Next::kRefuse) {
     // Other workers sum this push_pull without this group, so the group's next one must not be taken for it.
     die(differing_ops(tensor));
   }
+}
+
+void Leader::copy_to_host(uint32_t tensor) {
+  Message message = message_about(MessageType::kCopy, tensor, record_.step(tensor));
+  const uint64_t by_gpu = record_.by_gpu(tensor);
+  for (uint32_t rank = 1; rank < options_.local_size; ++rank) {
+    if ((by_gpu >> rank & 1) != 0) ranks_[rank]->channel.queue(message);
+  }
+  const absl::Status mine = (by_gpu & 1) != 0 ? requests_.copy(tensor, message.step) : absl::OkStatus();
+  if (!mine.ok()) die(mine);
 }
 
 absl::Status Leader::differing_ops(uint32_t tensor) const {
@@ -264,14 +328,13 @@ void Leader::publish(uint32_t tensor, const absl::Status& status) {
 }
 
 void Leader::spread(uint32_t tensor, const absl::Status& status) {
-  Message message;
-  message.type = MessageType::kResult;
-  message.tensor = tensor;
-  message.step = record_.step(tensor);
+  Message message = message_about(MessageType::kResult, tensor, record_.step(tensor));
   message.detail = code_of(status);
-  record_.publish(tensor);
+  message.by_gpu = status.ok() && record_.by_gpu(tensor) != 0 ? 1 : 0;
+  record_.publish(tensor, message.by_gpu != 0);
   for (uint32_t rank = 1; rank < options_.local_size; ++rank) ranks_[rank]->channel.queue(message, text_of(status));
-  if (const absl::Status mine = requests_.finish(tensor, message.step, status); !mine.ok()) die(mine);
+  if (const absl::Status mine = requests_.finish(tensor, message.step, status, message.by_gpu != 0); !mine.ok())
+    die(mine);
 }
 
 void Leader::flush() {

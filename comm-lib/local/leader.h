@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm-lib/local/gpu_agreement.h"
 #include "comm-lib/local/local_rank.h"
 #include "comm-lib/local/push_pull_record.h"
 #include "comm-lib/local/segment.h"
@@ -16,7 +17,7 @@ class Leader final : public LocalRank {
  public:
   static absl::StatusOr<std::unique_ptr<Group>> create(const Env& env, const Options& options,
                                                        const kernels::Kernels* kernels, Events* events);
-  ~Leader() override { leave(); }
+  ~Leader() override;
 
   void publish(uint32_t tensor, const absl::Status& status) override;
   MutableBytes sums_beside(uint32_t tensor) const override;
@@ -41,6 +42,7 @@ class Leader final : public LocalRank {
   void work() override;
   bool has_more_work() const override;
   void flush() override;
+  void tell_leader(const Message& message, ConstBytes payload) override;
   void close(const Message& last, ConstBytes payload) override;
 
   void accept();
@@ -50,8 +52,12 @@ class Leader final : public LocalRank {
   std::string missing() const;
   void hand_out(Batch& batch);
   absl::Status on_ready(uint32_t rank, const Message& message);
+  absl::Status on_slice(uint32_t rank, MessageType type, uint32_t tensor, uint64_t step);
   absl::Status on_left(Peer& peer);
+  absl::Status on_gpus(uint32_t rank, const Message& message, ConstBytes payload);
+  void tell_all(const Message& message);
   void go_on(uint32_t tensor, PushPullRecord::Next next);
+  void copy_to_host(uint32_t tensor);
   absl::Status differing_ops(uint32_t tensor) const;
   void spread(uint32_t tensor, const absl::Status& status);
 
@@ -61,6 +67,7 @@ class Leader final : public LocalRank {
   std::vector<Peer*> ranks_;  // by local rank; null: not connected, or the leader itself
   std::string last_refusal_;
   PushPullRecord record_;
+  GpuAgreement gpus_;
   std::vector<Batch> batches_;
   size_t handed_out_ = 0;  // number of batches handed out, from the front
 };

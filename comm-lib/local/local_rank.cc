@@ -54,10 +54,13 @@ absl::Status LocalRank::register_tensors(std::span<const TensorShape> tensors) {
   return status;
 }
 
-absl::Status LocalRank::start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output) {
+absl::Status LocalRank::start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output,
+                              const device::Access& access) {
   GLN_RETURN_IF_ERROR(failure_);
   GLN_RETURN_IF_ERROR(departed_);
-  return requests_.start(tensor, op, input, output);
+  GLN_RETURN_IF_ERROR(requests_.start(tensor, op, input, output, access));
+  if (requests_.has_gpu() && !watches_copies_) use_gpu();
+  return absl::OkStatus();
 }
 
 void LocalRank::fail(const absl::Status& status) {
@@ -75,7 +78,9 @@ bool LocalRank::has_work() const {
 void LocalRank::poll() {
   if (failure_told_) return;
   handle_ready();
+  if (!dead()) take_copies();
   if (!dead()) work();
+  if (!dead()) offer_new_zones();
   if (!dead()) do_portions();
   if (!dead()) flush();
   if (dead() && !std::exchange(failure_told_, true)) events_->on_failed(failure_);
@@ -86,6 +91,7 @@ void LocalRank::handle_ready() {
   const int count = epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
   for (int i = 0; i < count && !dead(); ++i) {
     const int descriptor = ready[static_cast<size_t>(i)].data.fd;
+    if (descriptor == requests_.copies_descriptor()) continue;  // take_copies() follows
     if (descriptor != timer_.get()) {
       on_readable(descriptor);
       continue;
@@ -93,6 +99,75 @@ void LocalRank::handle_ready() {
     uint64_t ticks = 0;
     if (read(descriptor, &ticks, sizeof(ticks)) > 0) on_tick();
   }
+}
+
+void LocalRank::use_gpu() {
+  watches_copies_ = true;
+  watch(requests_.copies_descriptor());
+  absl::Status status = absl::UnavailableError("GLEANER_GPU_MEMORY is 0");
+  if (options_.gpu_bytes > 0) status = requests_.can_sum_on_gpu(options_.gpu_bytes, options_.gpu_kernels);
+  if (!status.ok()) env_.log->info("the CPU sums tensors of GPUs", "reason", status.message());
+  Message message;
+  message.type = MessageType::kGpu;
+  message.detail = status.ok() ? 1 : 0;
+  tell_leader(message, {});
+}
+
+// Sums on GPUs begin when a tensor of each rank is on a GPU, so this rank has told the leader of it.
+absl::Status LocalRank::on_zones(const Message& message, ConstBytes payload) {
+  if (!requests_.has_gpu()) {
+    return absl::InvalidArgumentError(absl::StrCat(local::name_of(message.type), " came to a rank without a GPU"));
+  }
+  if (message.type == MessageType::kZone) return open_zone(message.tensor, message.detail, payload);
+  if (message.type == MessageType::kUse) {
+    env_.log->info("the GPUs sum tensors", "first", requests_.name_of(message.tensor));
+    requests_.use(message.tensor);
+  } else {
+    offers_zones_ = true;
+    offer_new_zones();
+  }
+  return absl::OkStatus();
+}
+
+void LocalRank::offer_new_zones() {
+  for (; offers_zones_ && offered_ < requests_.batches().size() && !dead(); ++offered_) {
+    const uint32_t batch = requests_.batches()[offered_];
+    const auto zone = requests_.offer(batch);
+    if (!zone.ok()) {
+      tell_opened(batch, zone.status());
+      continue;
+    }
+    Message message;
+    message.type = MessageType::kZone;
+    message.detail = static_cast<uint8_t>(options_.local_rank);
+    message.tensor = batch;
+    tell_leader(message, payload_of(*zone));
+  }
+}
+
+absl::Status LocalRank::open_zone(uint32_t batch, uint32_t owner, ConstBytes payload) {
+  device::SharedMemory zone;
+  GLN_RETURN_IF_ERROR(read_payload(payload, zone, MessageType::kZone));
+  const absl::Status status = requests_.open(batch, owner, zone);
+  if (!status.ok() || requests_.is_open(batch)) tell_opened(batch, status);
+  return absl::OkStatus();
+}
+
+void LocalRank::tell_opened(uint32_t batch, const absl::Status& status) {
+  if (!status.ok()) {
+    env_.log->info("the CPU sums tensors of GPUs", "first", requests_.name_of(batch), "reason", status.message());
+  }
+  Message message;
+  message.type = MessageType::kOpened;
+  message.detail = code_of(status);
+  message.tensor = batch;
+  tell_leader(message, text_of(status));
+}
+
+void LocalRank::take_copies() {
+  const absl::Status status = requests_.take_copies();
+  if (status.ok()) return;
+  die(absl::Status(status.code(), absl::StrCat(name_of(options_.local_rank), ": ", status.message())));
 }
 
 void LocalRank::do_portions() {
@@ -182,13 +257,21 @@ void LocalRank::die(const absl::Status& status) {
   failure_ = status.ok() ? absl::UnknownError("a local rank failed and gave no reason") : status;
   if (timer_.valid()) unwatch(timer_.get());
   timer_.reset();
+  requests_.mark_copies();
+  if (watches_copies_) unwatch(requests_.copies_descriptor());
   Message last;
   last.type = MessageType::kFail;
   last.detail = code_of(failure_);
   close(last, text_of(failure_));
 }
 
-void LocalRank::leave() {
+bool LocalRank::leave() {
+  const bool has_failed = dead();
+  say_goodbye();
+  return requests_.close(has_failed);
+}
+
+void LocalRank::say_goodbye() {
   if (dead()) return;
   Message last;
   last.type = MessageType::kLeave;

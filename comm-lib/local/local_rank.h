@@ -30,7 +30,8 @@ struct Peer {
 class LocalRank : public Group {
  public:
   absl::Status register_tensors(std::span<const TensorShape> tensors) final;
-  absl::Status start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output) final;
+  absl::Status start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output,
+                     const device::Access& access) final;
   void fail(const absl::Status& status) final;
   int descriptor() const final { return epoll_.get(); }
   void poll() final;
@@ -39,7 +40,8 @@ class LocalRank : public Group {
  protected:
   LocalRank(const Env& env, const Options& options, const kernels::Kernels* kernels, Events* events);
   absl::Status open();  // to be called first
-  void leave();         // for the destructors of Leader and Follower
+  // For the destructors of Leader and Follower. False: a GPU may still use the shared memory, which must stay mapped.
+  bool leave();
 
   // Called every 10 ms until welcome().
   virtual void on_tick() = 0;
@@ -56,6 +58,8 @@ class LocalRank : public Group {
   virtual void work() = 0;
   virtual bool has_more_work() const = 0;
   virtual void flush() = 0;
+  // Sends a message about sums on GPUs to the leader, which may be this rank.
+  virtual void tell_leader(const Message& message, ConstBytes payload) = 0;
   // Sends a last message to all peers and closes the connections.
   virtual void close(const Message& last, ConstBytes payload) = 0;
 
@@ -77,6 +81,9 @@ class LocalRank : public Group {
 
   std::string name_of(uint32_t rank) const;
 
+  // Handles OFFER, ZONE and USE. InvalidArgument: this rank has no GPU.
+  absl::Status on_zones(const Message& message, ConstBytes payload);
+
   const Env env_;
   const Options options_;
   Events* const events_;
@@ -84,7 +91,13 @@ class LocalRank : public Group {
   absl::Status departed_;  // not OK: a rank has left, so no new push_pull can end
 
  private:
+  void say_goodbye();
   void handle_ready();
+  void take_copies();
+  void use_gpu();
+  void offer_new_zones();
+  absl::Status open_zone(uint32_t batch, uint32_t owner, ConstBytes payload);
+  void tell_opened(uint32_t batch, const absl::Status& status);
   void take_apart(Peer& peer, Channel::Packet& packet);
   void do_portions();
 
@@ -93,6 +106,9 @@ class LocalRank : public Group {
   Descriptor timer_;
   absl::Status failure_;
   bool failure_told_ = false;
+  bool watches_copies_ = false;
+  bool offers_zones_ = false;
+  size_t offered_ = 0;  // number of batches, from the front
   bool welcomed_ = false;
 };
 

@@ -27,6 +27,22 @@ absl::string_view name_of(MessageType type) {
       return "FAIL";
     case MessageType::kLeave:
       return "LEAVE";
+    case MessageType::kGpu:
+      return "GPU";
+    case MessageType::kOffer:
+      return "OFFER";
+    case MessageType::kZone:
+      return "ZONE";
+    case MessageType::kOpened:
+      return "OPENED";
+    case MessageType::kUse:
+      return "USE";
+    case MessageType::kCopy:
+      return "COPY";
+    case MessageType::kPlaced:
+      return "PLACED";
+    case MessageType::kGather:
+      return "GATHER";
   }
   return "";
 }

@@ -7,12 +7,6 @@
 #include "common/base/status_macros.h"
 
 namespace gleaner::local {
-namespace {
-
-absl::string_view name_of(bool reducing) { return reducing ? "REDUCED" : "READY"; }
-
-}  // namespace
-
 void PushPullRecord::add(uint32_t reducers) {
   Tensor tensor;
   tensor.reducers = reducers;
@@ -21,7 +15,9 @@ void PushPullRecord::add(uint32_t reducers) {
 
 absl::StatusOr<PushPullRecord::Tensor*> PushPullRecord::find(uint32_t rank, uint32_t tensor, uint64_t step,
                                                              Phase phase) {
-  const absl::string_view name = name_of(phase == Phase::kReducing);
+  const absl::string_view name = phase == Phase::kGathering  ? "READY"
+                                 : phase == Phase::kReducing ? "REDUCED"
+                                                             : "PLACED";
   if (tensor >= tensors_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("local rank ", rank, " sent ", name, " for tensor ", tensor,
                                                    "; there are ", tensors_.size(), " tensors"));
@@ -38,14 +34,20 @@ absl::StatusOr<PushPullRecord::Tensor*> PushPullRecord::find(uint32_t rank, uint
 }
 
 absl::StatusOr<PushPullRecord::Next> PushPullRecord::on_ready(uint32_t rank, uint32_t tensor, uint64_t step,
-                                                              ReduceOp op) {
+                                                              ReduceOp op, bool by_gpu) {
   if (!is_valid(op)) {
     return absl::InvalidArgumentError(absl::StrCat("local rank ", rank, " sent READY for tensor ", tensor,
                                                    " with the unknown op ", static_cast<int>(op)));
   }
   GLN_ASSIGN_OR_RETURN(Tensor * found, find(rank, tensor, step, Phase::kGathering));
   if (op == ReduceOp::kAverage) found->averages |= uint64_t{1} << rank;
+  const uint64_t bit = uint64_t{1} << rank;
+  found->by_gpu = by_gpu ? found->by_gpu | bit : found->by_gpu & ~bit;
   if (found->here != everyone_) return Next::kWait;
+  if (found->by_gpu != 0 && found->by_gpu != everyone_) {
+    found->here &= ~found->by_gpu;
+    return Next::kCopy;
+  }
   found->here = 0;
   found->op = found->averages == 0 ? ReduceOp::kSum : ReduceOp::kAverage;
   if (found->averages != 0 && found->averages != everyone_) {
@@ -63,12 +65,25 @@ absl::StatusOr<PushPullRecord::Next> PushPullRecord::on_reduced(uint32_t rank, u
   return Next::kNetwork;
 }
 
-void PushPullRecord::publish(uint32_t tensor) {
+void PushPullRecord::publish(uint32_t tensor, bool by_gpu) {
   Tensor& found = tensors_[tensor];
-  found.phase = Phase::kGathering;
   found.here = 0;
-  found.averages = 0;
-  ++found.step;
+  if (!by_gpu) return begin_step(found);
+  found.phase = Phase::kPlacing;
+}
+
+absl::StatusOr<PushPullRecord::Next> PushPullRecord::on_placed(uint32_t rank, uint32_t tensor, uint64_t step) {
+  GLN_ASSIGN_OR_RETURN(Tensor * found, find(rank, tensor, step, Phase::kPlacing));
+  if (static_cast<uint32_t>(std::popcount(found->here)) < found->reducers) return Next::kWait;
+  begin_step(*found);
+  return Next::kGather;
+}
+
+void PushPullRecord::begin_step(Tensor& tensor) {
+  tensor.phase = Phase::kGathering;
+  tensor.here = 0;
+  tensor.averages = 0;
+  ++tensor.step;
 }
 
 bool PushPullRecord::summed(uint32_t tensor) const {

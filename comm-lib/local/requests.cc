@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "comm-lib/device/kept.h"
+#include "common/base/status_macros.h"
 
 namespace gleaner::local {
 namespace {
@@ -22,9 +24,11 @@ Requests::Requests(uint32_t local_rank, uint32_t local_size, const kernels::Kern
     : local_rank_(local_rank), local_size_(local_size), kernels_(kernels), sources_(local_size) {}
 
 void Requests::add(std::span<const TensorShape> tensors) {
+  const auto first = static_cast<uint32_t>(tensors_.size());
   for (const TensorShape& shape : tensors) {
     Tensor tensor;
     tensor.name = shape.name;
+    tensor.batch = first;
     tensor.type = shape.type;
     tensor.bytes = shape.elements * size_of(shape.type);
     tensors_.push_back(tensor);
@@ -33,6 +37,8 @@ void Requests::add(std::span<const TensorShape> tensors) {
 }
 
 void Requests::attach(const Layout& layout, std::byte* memory) {
+  gpu_.add({memory, layout.total_bytes()});
+  batches_.push_back(layout.first);
   for (size_t i = 0; i < layout.offsets.size(); ++i) {
     const auto id = static_cast<uint32_t>(layout.first + i);
     Tensor& tensor = tensors_[id];
@@ -52,7 +58,8 @@ MutableBytes Requests::result_of(uint32_t tensor) const {
   return {tensors_[tensor].result_memory, tensors_[tensor].bytes};
 }
 
-absl::Status Requests::start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output) {
+absl::Status Requests::start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output,
+                             const device::Access& access) {
   if (tensor >= tensors_.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tensor ", tensor, " is not registered; ", tensors_.size(), " tensors are"));
@@ -73,31 +80,59 @@ absl::Status Requests::start(uint32_t tensor, ReduceOp op, ConstBytes input, Mut
     return absl::FailedPreconditionError(
         absl::StrCat("tensor ", tensor, " is still in flight: wait for its last push_pull first"));
   }
+  if (!access.is_host()) GLN_RETURN_IF_ERROR(gpu_.open(access));
   ++in_flight_;
   found.op = op;
   found.input = input;
   found.output = output;
+  found.access = access;
+  found.by_gpu = !access.is_host() && found.bytes > 0 && sums_ != nullptr && sums_->is_used(found.batch);
   found.stage = Stage::kStarted;
   if (found.slots != nullptr) enter(tensor, Stage::kCopyingIn, {0, found.bytes});
   return absl::OkStatus();
 }
 
-absl::Status Requests::reduce(uint32_t tensor, uint64_t step) {
-  if (tensor >= tensors_.size() || tensors_[tensor].stage != Stage::kReady || tensors_[tensor].step != step) {
-    return unexpected("REDUCE", tensor, step);
-  }
+// The input of a tensor in flight is unchanged, so it can be copied again.
+absl::Status Requests::copy(uint32_t tensor, uint64_t step) {
+  if (!is_ready(tensor, step) || !tensors_[tensor].by_gpu) return unexpected("COPY", tensor, step);
+  tensors_[tensor].by_gpu = false;
+  enter(tensor, Stage::kCopyingIn, {0, tensors_[tensor].bytes});
+  return absl::OkStatus();
+}
+
+bool Requests::is_ready(uint32_t tensor, uint64_t step) const {
+  return tensor < tensors_.size() && tensors_[tensor].stage == Stage::kReady && tensors_[tensor].step == step;
+}
+
+absl::Status Requests::reduce(uint32_t tensor, uint64_t step, bool by_gpu) {
+  if (!is_ready(tensor, step) || tensors_[tensor].by_gpu != by_gpu) return unexpected("REDUCE", tensor, step);
   enter(tensor, Stage::kReducing, slice_of(tensors_[tensor].bytes, local_size_, local_rank_));
   return absl::OkStatus();
 }
 
-absl::Status Requests::finish(uint32_t tensor, uint64_t step, absl::Status result) {
-  if (tensor >= tensors_.size() || tensors_[tensor].step != step ||
+absl::Status Requests::finish(uint32_t tensor, uint64_t step, absl::Status result, bool by_gpu) {
+  if (tensor >= tensors_.size() || tensors_[tensor].step != step || (by_gpu && !tensors_[tensor].by_gpu) ||
       (tensors_[tensor].stage != Stage::kReady && tensors_[tensor].stage != Stage::kReduced)) {
     return unexpected("RESULT", tensor, step);
   }
   Tensor& found = tensors_[tensor];
   found.result = std::move(result);
+  if (by_gpu) {
+    const Slice slice = slice_of(found.bytes, local_size_, local_rank_);
+    found.stage = Stage::kPlaced;
+    if (slice.begin < slice.end) enter(tensor, Stage::kPlacing, slice);
+    return absl::OkStatus();
+  }
+  found.by_gpu = false;
   enter(tensor, Stage::kCopyingOut, {0, found.result.ok() ? found.bytes : 0});
+  return absl::OkStatus();
+}
+
+absl::Status Requests::gather(uint32_t tensor, uint64_t step) {
+  if (tensor >= tensors_.size() || tensors_[tensor].stage != Stage::kPlaced || tensors_[tensor].step != step) {
+    return unexpected("GATHER", tensor, step);
+  }
+  enter(tensor, Stage::kCopyingOut, {0, tensors_[tensor].bytes});
   return absl::OkStatus();
 }
 
@@ -114,11 +149,16 @@ void Requests::enter(uint32_t tensor, Stage stage, Slice work) {
   found.stage = stage;
   found.progress = work.begin;
   found.end = work.end;
+  if (!found.access.is_host() && (stage != Stage::kReducing || found.by_gpu)) {
+    gpu_failure_.Update(work_by_gpu(tensor));
+    return;
+  }
   queues_[stage == Stage::kReducing ? kSums : stage == Stage::kCopyingIn ? kCopiesIn : kCopiesOut].push(tensor);
 }
 
 bool Requests::has_work() const {
-  return std::any_of(queues_.begin(), queues_.end(), [](const TensorQueue& queue) { return !queue.empty(); });
+  return !copied_.empty() || !gpu_failure_.ok() ||
+         std::any_of(queues_.begin(), queues_.end(), [](const TensorQueue& queue) { return !queue.empty(); });
 }
 
 bool Requests::needs_others() const {
@@ -128,6 +168,11 @@ bool Requests::needs_others() const {
 }
 
 std::optional<Requests::Finished> Requests::advance(size_t& budget) {
+  if (!copied_.empty()) {
+    const auto tensor = static_cast<uint32_t>(copied_.back());
+    copied_.pop_back();
+    return leave(tensor);
+  }
   while (budget > 0) {
     const auto queue =
         std::find_if(queues_.begin(), queues_.end(), [](const TensorQueue& each) { return !each.empty(); });
@@ -140,6 +185,70 @@ std::optional<Requests::Finished> Requests::advance(size_t& budget) {
     return leave(tensor);
   }
   return std::nullopt;
+}
+
+absl::Status Requests::can_sum_on_gpu(size_t most_bytes, ConstBytes image) {
+  GLN_ASSIGN_OR_RETURN(sums_,
+                       GpuSums::create(gpu_.device(), &gpu_.copier(), local_rank_, local_size_, most_bytes, image));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<device::SharedMemory> Requests::offer(uint32_t batch) {
+  std::vector<TensorSize> sizes;
+  for (size_t i = batch; i < tensors_.size() && tensors_[i].batch == batch; ++i) {
+    sizes.push_back({tensors_[i].bytes, tensors_[i].type});
+  }
+  return sums_->offer(batch, sizes);
+}
+
+absl::Status Requests::open(uint32_t batch, uint32_t owner, const device::SharedMemory& zone) {
+  return sums_->open(batch, owner, zone);
+}
+
+bool Requests::close(bool has_failed) {
+  const bool have_ended = gpu_.close();
+  if (sums_ != nullptr && (has_failed || !have_ended)) sums_->keep_memory();
+  if (!have_ended) device::keep(std::move(sums_));
+  sums_ = nullptr;
+  return have_ended;
+}
+
+absl::Status Requests::work_by_gpu(uint32_t tensor) {
+  Tensor& found = tensors_[tensor];
+  const uint32_t in_batch = tensor - found.batch;
+  if (found.stage == Stage::kReducing) {
+    const MutableBytes partial_sum{found.sum_memory + found.in_sum(found.progress),
+                                   found.in_sum(found.end) - found.in_sum(found.progress)};
+    return sums_->sum(found.batch, in_batch, found.input, partial_sum, tensor);
+  }
+  if (found.stage == Stage::kPlacing) {
+    const ConstBytes slice{found.result_memory + found.progress, found.end - found.progress};
+    return sums_->place(found.batch, in_batch, slice, tensor);
+  }
+  if (found.stage == Stage::kCopyingOut && found.by_gpu) {
+    return sums_->gather(found.batch, in_batch, found.output, tensor);
+  }
+  if (found.stage == Stage::kCopyingIn && found.by_gpu) {
+    return sums_->copy_in(found.batch, in_batch, found.access, found.input, tensor);
+  }
+  if (found.stage == Stage::kCopyingIn) {
+    return gpu_.to_shared(found.access, found.input, {found.slot(local_rank_), found.bytes}, tensor);
+  }
+  return gpu_.to_gpu({found.result_memory, found.end}, found.output.first(found.end), tensor);
+}
+
+// The request ends when the copy of its result has ended, since the result's memory is used again for the next step.
+absl::Status Requests::take_copies() {
+  GLN_RETURN_IF_ERROR(gpu_failure_);
+  return gpu_.take(copied_);
+}
+
+void Requests::mark_copies() {
+  for (const Tensor& tensor : tensors_) {
+    if (tensor.access.is_host() || tensor.stage == Stage::kIdle || tensor.stage == Stage::kStarted) continue;
+    gpu_.mark(tensor.access);
+    if (sums_ != nullptr) sums_->mark(tensor.access);
+  }
 }
 
 // Does as much of the stage's work as the budget allows, at least one cache line. Returns the bytes touched.
@@ -163,7 +272,7 @@ size_t Requests::do_portion(Tensor& tensor, size_t budget) {
 
 Requests::Finished Requests::leave(uint32_t tensor) {
   Tensor& found = tensors_[tensor];
-  Finished finished{found.stage, tensor, found.step, found.op, absl::OkStatus()};
+  Finished finished{found.stage, tensor, found.step, found.op, found.by_gpu, absl::OkStatus()};
   switch (found.stage) {
     case Stage::kCopyingIn:
       found.stage = Stage::kReady;
@@ -171,11 +280,15 @@ Requests::Finished Requests::leave(uint32_t tensor) {
     case Stage::kReducing:
       found.stage = Stage::kReduced;
       break;
+    case Stage::kPlacing:
+      found.stage = Stage::kPlaced;
+      break;
     default:
       finished.result = std::exchange(found.result, absl::OkStatus());
       found.stage = Stage::kIdle;
       found.input = {};
       found.output = {};
+      found.access = {};
       ++found.step;
       --in_flight_;
   }

@@ -100,7 +100,10 @@ absl::Status NetworkStage::commit(uint32_t epoch) {
   return exchanges_.apply(plan(), now());
 }
 
-void NetworkStage::start(exchange::PieceRequest piece) {
+void NetworkStage::start(pipeline::PieceRequest piece) {
+  if (!piece.access.is_host()) {
+    return finish(piece.id, absl::InternalError("a piece in the memory of a GPU came to the network"));
+  }
   if (recorder_->is_on()) {
     recorder_->record(trace::Kind::kReady, exchanges_.step(piece.tensor, piece.first), piece.tensor, piece.first);
   }

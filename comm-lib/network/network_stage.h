@@ -69,7 +69,7 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   // pipeline::Stage. connected(): to every summer of the plan in force. idle(): as a worker and as a summer, this
   // worker has nothing that another member needs. may_leave(): like idle(), but a sum that lacks this worker's
   // contribution does not count, since it can never be made.
-  void start(exchange::PieceRequest piece) override;
+  void start(pipeline::PieceRequest piece) override;
   absl::Status on_event(const pipeline::Event& event) override;
   void poll() override;
   void advance() override;

@@ -32,7 +32,7 @@ class Pipeline {
   ~Pipeline();
 
   // Starts a piece, whose memory stays valid until Listener::on_done().
-  void start(exchange::PieceRequest piece) { stages_.front()->start(std::move(piece)); }
+  void start(PieceRequest piece) { stages_.front()->start(std::move(piece)); }
   absl::Status on_event(const Event& event);
   void poll();
   void advance();

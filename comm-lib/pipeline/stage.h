@@ -21,11 +21,17 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "comm-lib/device/access.h"
 #include "comm-lib/exchange/piece_request.h"
 #include "comm-lib/pipeline/event.h"
 #include "common/plan/plan.h"
 
 namespace gleaner::pipeline {
+
+// A piece on its way to the network. Exchanges know only memory of the host, so the last stage takes no other.
+struct PieceRequest : exchange::PieceRequest {
+  device::Access access;
+};
 
 // Receives the pieces that a stage has finished.
 class Above {
@@ -70,7 +76,7 @@ class Stage : public Above {
   Stage& operator=(const Stage&) = delete;
 
   // Starts a piece. Its memory stays valid until the stage has finished the piece.
-  virtual void start(exchange::PieceRequest piece) { next().start(std::move(piece)); }
+  virtual void start(PieceRequest piece) { next().start(std::move(piece)); }
   // A piece that this stage passed on is done.
   void on_done(uint64_t id, const absl::Status& status) override { finish(id, status); }
 

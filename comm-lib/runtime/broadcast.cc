@@ -22,9 +22,8 @@ absl::Status broadcast(Rank& rank, const std::string& name, MutableBytes data, u
   GLN_ASSIGN_OR_RETURN(const uint32_t tensor,
                        rank.declare({absl::StrCat(kBroadcastPrefix, name), words.size(), DataType::kInt32, 0}));
   GLN_ASSIGN_OR_RETURN(const uint64_t handle, rank.push_pull(tensor, words.data(), words.data(), ReduceOp::kSum));
-  absl::Status outcome;
-  GLN_RETURN_IF_ERROR(rank.handles().wait(handle, absl::InfiniteDuration(), &outcome));
-  GLN_RETURN_IF_ERROR(outcome);
+  GLN_ASSIGN_OR_RETURN(const Handles::Ended ended, rank.handles().wait(handle, absl::InfiniteDuration()));
+  GLN_RETURN_IF_ERROR(ended.outcome);
   for (uint32_t other = 0; other < info.ranks; ++other) {
     const auto others_root = static_cast<uint32_t>(words[value_words + other]);
     if (others_root == root) continue;

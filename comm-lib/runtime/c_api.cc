@@ -122,6 +122,10 @@ Enum narrow(int value) {
   return static_cast<Enum>(value >= 0 && value <= 255 ? value : 0);
 }
 
+gleaner::device::CallerStream stream_of(void* stream) {
+  return gleaner::device::CallerStream{reinterpret_cast<uintptr_t>(stream)};
+}
+
 absl::Duration timeout_of(double seconds) { return seconds < 0 ? absl::InfiniteDuration() : absl::Seconds(seconds); }
 
 gln_status close(gln_session* session, gleaner::runtime::Rank::Leave how) {
@@ -274,6 +278,17 @@ gln_status gln_push_pull(gln_session* session, uint32_t tensor, const void* inpu
   });
 }
 
+gln_status gln_push_pull_on_stream(gln_session* session, uint32_t tensor, const void* input, void* output, gln_op op,
+                                   int device, void* stream, uint64_t* handle) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (handle == nullptr) return null_argument("handle");
+    const gleaner::runtime::DeviceStream gpu{{device}, stream_of(stream)};
+    auto id = rank.push_pull(tensor, input, output, narrow<gleaner::ReduceOp>(op), gpu);
+    if (id.ok()) *handle = *id;
+    return id.status();
+  });
+}
+
 gln_status gln_register_memory(gln_session* session, void* data, uint64_t bytes) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
     if (data == nullptr) return null_argument("data");
@@ -295,10 +310,13 @@ gln_status gln_poll(gln_session* session, uint64_t handle, int* done) {
 }
 
 gln_status gln_wait(gln_session* session, uint64_t handle, double timeout_seconds) {
-  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
-    absl::Status outcome;
-    const absl::Status waited = rank.wait(handle, timeout_of(timeout_seconds), &outcome);
-    return waited.ok() ? outcome : waited;
+  return with_rank(session,
+                   [&](gleaner::runtime::Rank& rank) { return rank.wait(handle, timeout_of(timeout_seconds)); });
+}
+
+gln_status gln_wait_on_stream(gln_session* session, uint64_t handle, double timeout_seconds, void* stream) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) {
+    return rank.wait(handle, timeout_of(timeout_seconds), stream_of(stream));
   });
 }
 

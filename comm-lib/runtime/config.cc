@@ -143,6 +143,7 @@ absl::Status read_tuning(const gln_options& options, Config& config) {
   }
   GLN_RETURN_IF_ERROR(read_size("GLEANER_WINDOW", &config.window_bytes));
   GLN_RETURN_IF_ERROR(read_size("GLEANER_SUMMER_MEMORY", &config.summer_memory_bytes));
+  GLN_RETURN_IF_ERROR(read_size("GLEANER_GPU_MEMORY", &config.gpu_memory_bytes));
   config.kernel = value_of(nullptr, "GLEANER_KERNEL");
   if (!kernels::Kernels::choose(config.kernel).ok()) {
     return wrong(

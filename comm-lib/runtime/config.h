@@ -31,6 +31,7 @@ struct Config {
   double bits_per_second = 0;                        // GLEANER_BANDWIDTH; 0: the coordinator's --bandwidth
   uint64_t window_bytes = 0;                         // GLEANER_WINDOW; 0: plan::window_bytes() decides
   uint64_t summer_memory_bytes = uint64_t{1} << 30;  // GLEANER_SUMMER_MEMORY: limit of the colocated summer
+  uint64_t gpu_memory_bytes = uint64_t{1} << 30;     // GLEANER_GPU_MEMORY: limit for sums of local ranks on their GPUs
   std::string kernel;                                // GLEANER_KERNEL
   transport::Settings transports;                    // GLEANER_TRANSPORTS, GLEANER_SHM_DIR, GLEANER_RDMA_*
   std::optional<Address> metrics;                    // GLEANER_METRICS: address at which Prometheus metrics are served

@@ -14,9 +14,9 @@ absl::Status not_open(uint64_t handle) {
 
 }  // namespace
 
-uint64_t Handles::open() {
+uint64_t Handles::open(std::unique_ptr<DeviceMarks> marks) {
   absl::MutexLock lock(&mutex_);
-  open_.emplace(++last_, State{});
+  open_.emplace(++last_, State{false, absl::OkStatus(), std::move(marks)});
   ++unfinished_;
   return last_;
 }
@@ -25,7 +25,8 @@ void Handles::finish(uint64_t handle, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   const auto found = open_.find(handle);
   if (found == open_.end() || found->second.finished) return;
-  found->second = State{true, status};
+  found->second.finished = true;
+  found->second.status = status;
   --unfinished_;
   unreported_.push_back(handle);
 }
@@ -35,7 +36,8 @@ void Handles::close(const absl::Status& status) {
   closed_ = true;
   for (auto& [handle, state] : open_) {
     if (state.finished) continue;
-    state = State{true, status};
+    state.finished = true;
+    state.status = status;
     unreported_.push_back(handle);
   }
   unfinished_ = 0;
@@ -48,7 +50,7 @@ absl::StatusOr<bool> Handles::done(uint64_t handle) const {
   return found->second.finished;
 }
 
-absl::Status Handles::wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome) {
+absl::StatusOr<Handles::Ended> Handles::wait(uint64_t handle, absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   const auto finished = [this, handle]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto found = open_.find(handle);
@@ -59,10 +61,15 @@ absl::Status Handles::wait(uint64_t handle, absl::Duration timeout, absl::Status
   }
   const auto found = open_.find(handle);
   if (found == open_.end()) return not_open(handle);
-  *outcome = std::move(found->second.status);
+  Ended ended{std::move(found->second.status), std::move(found->second.marks)};
   open_.erase(found);
   drop_waited_for();
-  return absl::OkStatus();
+  return ended;
+}
+
+void Handles::put_back(uint64_t handle, Ended ended) {
+  absl::MutexLock lock(&mutex_);
+  open_.emplace(handle, State{true, std::move(ended.outcome), std::move(ended.marks)});
 }
 
 absl::StatusOr<uint64_t> Handles::next_done(absl::Duration timeout) {

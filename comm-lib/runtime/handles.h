@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <unordered_map>
 
 #include "absl/base/thread_annotations.h"
@@ -11,13 +12,20 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "comm-lib/runtime/rank_device.h"
 
 namespace gleaner::runtime {
 
 class Handles {
  public:
-  // Returns a new handle. Handles count up from 1.
-  uint64_t open() ABSL_LOCKS_EXCLUDED(mutex_);
+  struct Ended {
+    absl::Status outcome;
+    std::unique_ptr<DeviceMarks> marks;  // as passed to open()
+  };
+
+  // Returns a new handle. Handles count up from 1. `marks`: of a request in the memory of a GPU, else null; they stay
+  // until wait().
+  uint64_t open(std::unique_ptr<DeviceMarks> marks = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the request's outcome. Ignored if the handle is not open or is finished.
   void finish(uint64_t handle, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Finishes all unfinished handles with `status`. From then on next_done() does not wait.
@@ -25,9 +33,10 @@ class Handles {
 
   // done() and wait() return InvalidArgument for a handle that is not open.
   absl::StatusOr<bool> done(uint64_t handle) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until the handle is finished, stores its outcome in `outcome`, and closes it. DeadlineExceeded: the handle is
-  // unfinished and stays open.
-  absl::Status wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until the handle is finished, and closes it. DeadlineExceeded: the handle is unfinished and stays open.
+  absl::StatusOr<Ended> wait(uint64_t handle, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Opens a handle again that wait() has closed.
+  void put_back(uint64_t handle, Ended ended) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the next finished handle. Returns each handle at most once, and none that wait() has closed.
   // DeadlineExceeded: no handle was finished in time. FailedPrecondition: close() was called, and all handles were
   // returned.
@@ -40,6 +49,7 @@ class Handles {
   struct State {
     bool finished = false;
     absl::Status status;
+    std::unique_ptr<DeviceMarks> marks;
   };
   void drop_waited_for() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

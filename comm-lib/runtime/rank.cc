@@ -96,7 +96,8 @@ absl::StatusOr<uint32_t> Rank::declare(plan::Tensor tensor) {
   return id;
 }
 
-absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op) {
+absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op,
+                                         std::optional<DeviceStream> gpu) {
   GLN_RETURN_IF_ERROR(state_.usable());
   if (!is_valid(op)) {
     return absl::InvalidArgumentError(absl::StrCat("op ", static_cast<int>(op), " is not a value of gln_op"));
@@ -106,15 +107,19 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
     declarations_.end(tensor);
     return wrong;
   }
+  DeclaredRequest request;
+  request.request.op = op;
+  request.request.input = {static_cast<std::byte*>(const_cast<void*>(input)), declared.bytes()};
+  request.request.output = {static_cast<std::byte*>(output), declared.bytes()};
+  std::unique_ptr<DeviceMarks> marks;
+  if (const absl::Status wrong = device_.begin(gpu, request.request, marks); !wrong.ok()) {
+    declarations_.end(tensor);
+    return absl::Status(wrong.code(), absl::StrCat("tensor '", declared.name, "': ", wrong.message()));
+  }
   const Declarations::Unsent unsent = declarations_.take_unsent(tensor, op);
   if (!unsent.tensors.empty() || !unsent.operations.empty()) client_->declare(unsent.tensors, unsent.operations);
-  const uint64_t handle = handles_.open();
-  const size_t bytes = declared.bytes();
-  DeclaredRequest request;
+  const uint64_t handle = handles_.open(std::move(marks));
   request.request.handle = handle;
-  request.request.op = op;
-  request.request.input = {static_cast<std::byte*>(const_cast<void*>(input)), bytes};
-  request.request.output = {static_cast<std::byte*>(output), bytes};
   request.request.requested_at = env_.clock->since_start();
   request.declaration = tensor;
   request.tensor = std::move(declared);
@@ -127,12 +132,18 @@ absl::StatusOr<std::string> Rank::tensor_plan(uint32_t tensor) {
   return io_.tensor_plan(name);
 }
 
-absl::Status Rank::wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome) {
+absl::Status Rank::wait(uint64_t handle, absl::Duration timeout, std::optional<device::CallerStream> stream) {
   const auto done = handles_.done(handle);
   const absl::Duration start = env_.clock->since_start();
-  absl::Status waited = handles_.wait(handle, timeout, outcome);
+  absl::StatusOr<Handles::Ended> ended = handles_.wait(handle, timeout);
   if (done.ok() && !*done) statistics_.add_wait(env_.clock->since_start() - start);
-  return waited;
+  GLN_RETURN_IF_ERROR(ended.status());
+  if (ended->marks == nullptr) return ended->outcome;
+  // Copies may still write to the memory of a request that has failed, so the stream waits for them, too.
+  absl::Status held = device_.hold(*ended->marks, stream);
+  if (held.ok() || !ended->outcome.ok()) return ended->outcome;
+  handles_.put_back(handle, *std::move(ended));
+  return held;
 }
 
 // Waits, by a sum that needs all ranks, until all ranks have called this.
@@ -140,9 +151,7 @@ absl::Status Rank::wait_for_all_ranks() {
   GLN_ASSIGN_OR_RETURN(const uint32_t tensor, declare(closing_tensor()));
   int32_t one = 1;
   GLN_ASSIGN_OR_RETURN(const uint64_t handle, push_pull(tensor, &one, &one, ReduceOp::kSum));
-  absl::Status outcome;
-  GLN_RETURN_IF_ERROR(handles_.wait(handle, absl::InfiniteDuration(), &outcome));
-  return outcome;
+  return wait(handle, absl::InfiniteDuration());
 }
 
 absl::Status Rank::close(Leave how) {

@@ -12,6 +12,7 @@
 #include "comm-lib/runtime/config.h"
 #include "comm-lib/runtime/declarations.h"
 #include "comm-lib/runtime/handles.h"
+#include "comm-lib/runtime/rank_device.h"
 #include "comm-lib/runtime/rank_io.h"
 #include "comm-lib/runtime/rank_state.h"
 #include "comm-lib/runtime/statistics.h"
@@ -35,10 +36,14 @@ class Rank {
   uint32_t newcomers() const { return state_.newcomers(); }
 
   absl::StatusOr<uint32_t> declare(plan::Tensor tensor);
-  absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op);
+  // `gpu`: the memory is that of a GPU, and is used on this stream of the program. Without it, it is the host's.
+  absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op,
+                                     std::optional<DeviceStream> gpu = {});
   Handles& handles() { return handles_; }
-  // Calls Handles::wait(), and counts the time waited unless the request was done before.
-  absl::Status wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome);
+  // Waits as Handles::wait(), and counts the time waited unless the request was done before. Returns the outcome. If
+  // the memory is that of a GPU, all that the program queues from now on, on `stream` or else on that of the request,
+  // comes after the request's copies; if the stream can't wait, returns the driver's error and keeps the handle open.
+  absl::Status wait(uint64_t handle, absl::Duration timeout, std::optional<device::CallerStream> stream = {});
   // Counts time that the program has waited for requests in other ways.
   void add_wait(absl::Duration time) { statistics_.add_wait(time); }
   void step() { io_.step(); }
@@ -67,6 +72,7 @@ class Rank {
   const Env& env_;
   std::optional<kernels::Kernels> kernels_;
   Declarations declarations_;
+  RankDevice device_;
   Handles handles_;
   RankState state_;
   Statistics statistics_;  // guarded by the turn of io_, except add_wait()

@@ -56,7 +56,8 @@ void RankIo::push_pull(DeclaredRequest request) {
 // Begins a request on the caller's thread if it is small and the only one in flight. The I/O thread sends several
 // requests together.
 bool RankIo::begin_here(DeclaredRequest& request) {
-  if (request.tensor.bytes() > kBeginHereBytes || !pipeline_->starts_on_any_thread() || !loop_.turn().TryLock()) {
+  const bool is_small = request.tensor.bytes() <= kBeginHereBytes && request.request.access.is_host();
+  if (!is_small || !pipeline_->starts_on_any_thread() || !loop_.turn().TryLock()) {
     return false;
   }
   const bool first = flow_.empty() && loop_.nothing_posted();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "comm-lib/device/stage/device_stage.h"
 #include "comm-lib/local/stage/local_stage.h"
 #include "common/base/status_macros.h"
 
@@ -14,6 +15,7 @@ local::Options local_options(const Config& config) {
   options.worker = config.worker;
   options.local_rank = config.local_rank;
   options.local_size = config.local_size;
+  options.gpu_bytes = config.gpu_memory_bytes;
   options.timeout = config.open_timeout;
   return options;
 }
@@ -30,6 +32,9 @@ absl::StatusOr<RankStages> make_stages(const Env& env, const Config& config, con
   RankStages stages;
   if (config.local_size > 1) {
     stages.list.push_back(std::make_unique<local::LocalStage>(env, local_options(config), kernels));
+  } else {
+    stages.list.push_back(std::make_unique<device::DeviceStage>(
+        env, device::StageOptions{.worker = config.worker, .window_bytes = config.window_bytes}));
   }
   if (config.local_rank == 0) {
     GLN_ASSIGN_OR_RETURN(auto network,

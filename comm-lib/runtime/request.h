@@ -5,6 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "comm-lib/device/access.h"
 #include "common/base/bytes.h"
 
 namespace gleaner::runtime {
@@ -19,6 +20,7 @@ struct Request {
   ReduceOp op = ReduceOp::kSum;
   MutableBytes input;  // unchanged until the request has ended
   MutableBytes output;
+  device::Access access;
   absl::Duration requested_at;  // when the program called push_pull()
 };
 

@@ -12,7 +12,7 @@ namespace gleaner::machine {
 namespace {
 
 constexpr char kUnable[] =
-    "Gleaner does not go this way yet: it copies the gradient of every GPU to host memory, and sums it there";
+    "Gleaner does not go this way yet: its GPUs reduce-scatter, or each copies its gradient to host memory";
 
 std::vector<uint32_t> all_gpus(const Machine& machine) {
   std::vector<uint32_t> gpus(machine.gpus.size());
@@ -149,6 +149,7 @@ Candidate reduce_scatter(const Machine& machine, const Step& step) {
   }
   Loads loads(machine);
   if (nvlink_of(machine, all_gpus(machine)) != nullptr) {
+    candidate.unable.clear();
     sum_by_nvlink(machine, loads, std::vector<double>(machine.gpus.size(), 1 / count));
     candidate.why = "NVLink sums, and every GPU copies an equal part, so all PCIe switches carry the same.";
   } else {

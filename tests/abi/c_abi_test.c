@@ -34,7 +34,10 @@ static void calls_without_a_session(void) {
   int done = 0;
   check_error(gln_declare(NULL, "x", 1, GLN_FLOAT32, 0, &tensor), GLN_FAILED_PRECONDITION, "gln_open");
   check_error(gln_push_pull(NULL, 0, &value, &value, GLN_SUM, &handle), GLN_FAILED_PRECONDITION, "gln_open");
+  check_error(gln_push_pull_on_stream(NULL, 0, &value, &value, GLN_SUM, 0, NULL, &handle), GLN_FAILED_PRECONDITION,
+              "gln_open");
   check_error(gln_wait(NULL, 1, 0), GLN_FAILED_PRECONDITION, "gln_open");
+  check_error(gln_wait_on_stream(NULL, 1, 0, NULL), GLN_FAILED_PRECONDITION, "gln_open");
   check_error(gln_poll(NULL, 1, &done), GLN_FAILED_PRECONDITION, "gln_open");
   CHECK(gln_close(NULL, 0) == GLN_OK);
   CHECK(gln_last_error()[0] == 0);

@@ -217,6 +217,21 @@ GLN_API gln_status gln_declare_accumulated(gln_session* session, const char* nam
 GLN_API gln_status gln_push_pull(gln_session* session, uint32_t tensor, const void* input, void* output, gln_op op,
                                  uint64_t* handle);
 
+/* Starts a request as gln_push_pull() does, for `input` and `output` in the memory of a GPU. `device` is the CUDA
+ * ordinal of the GPU, and `stream` a stream of it (a CUstream or cudaStream_t; NULL is the legacy default stream). The
+ * request reads the input after all that is queued on the stream at the time of the call. A rank uses one GPU. The
+ * first call opens it, by its primary context.
+ *
+ * The program may free or reuse the memory by what it queues on a stream that gln_wait() or gln_wait_on_stream() has
+ * made wait for the request. Of a request that it does not wait for, the memory must stay valid until gln_close() has
+ * returned; so must the stream.
+ *
+ * GLN_INVALID_ARGUMENT: also if the memory is not on this GPU, an earlier request of this rank was on another GPU, or
+ * there is no driver or GPU. GLN_FAILED_PRECONDITION: also if the driver is too old, or a CUDA graph is captured on the
+ * stream. GLN_RESOURCE_EXHAUSTED: the GPU or the host has no memory left. GLN_UNAVAILABLE: the GPU has failed. */
+GLN_API gln_status gln_push_pull_on_stream(gln_session* session, uint32_t tensor, const void* input, void* output,
+                                           gln_op op, int device, void* stream, uint64_t* handle);
+
 /* Registers memory that must exist until gln_unregister_memory(). RDMA adapters then register it once, and
  * requests whose `input` lies in it need no copy. Optional. It has no effect without RDMA or on workers with several
  * local ranks. The memory still belongs to the caller. GLN_INVALID_ARGUMENT: `bytes` is 0, or some of the bytes are
@@ -238,6 +253,16 @@ GLN_API gln_status gln_poll(gln_session* session, uint64_t handle, int* done);
  * limit. GLN_DEADLINE_EXCEEDED: the request is not done yet; the handle stays valid. GLN_INVALID_ARGUMENT: there is no
  * such handle, or this is the request's own error, such as an output that overlaps the input in part. */
 GLN_API gln_status gln_wait(gln_session* session, uint64_t handle, double timeout_seconds);
+
+/* Calls gln_wait(). If the request's memory is that of a GPU, all that the program queues on `stream` after this call
+ * sees the result; with gln_wait() that is so for the stream of gln_push_pull_on_stream(). Both wait until all ranks
+ * have made their inputs and the sum is there, and not for its copy to the GPU, which may still be queued. Other
+ * streams, and the host, must wait for `stream`, as they wait for a kernel. This is also so if the request has failed,
+ * since copies that were queued still write to the output. cudaStreamPerThread is the stream of the thread that passes
+ * it.
+ *
+ * GLN_FAILED_PRECONDITION: a CUDA graph is captured on the stream; the handle stays valid. */
+GLN_API gln_status gln_wait_on_stream(gln_session* session, uint64_t handle, double timeout_seconds, void* stream);
 
 /* Waits until some request of `session` is done and sets *handle, for threads that serve callbacks. Does not free the
  * handle. Reports each request at most once, and no request whose handle gln_wait() has freed. timeout_seconds < 0

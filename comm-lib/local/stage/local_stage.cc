@@ -34,7 +34,7 @@ absl::Status LocalStage::open(const wire::Secret& secret) {
 absl::Status LocalStage::register_tensors() {
   if (group_ == nullptr) return absl::OkStatus();
   std::vector<TensorShape> added;
-  for (const Piece& piece : pieces_.extend(*plan())) {
+  for (const pipeline::Piece& piece : pieces_.extend(*plan())) {
     const plan::Tensor& tensor = plan()->tensors[piece.tensor];
     added.push_back({piece.bytes / size_of(tensor.type), tensor.type, tensor.name});
   }
@@ -42,14 +42,14 @@ absl::Status LocalStage::register_tensors() {
   return group_->register_tensors(added);
 }
 
-void LocalStage::start(exchange::PieceRequest request) {
+void LocalStage::start(pipeline::PieceRequest request) {
   const MutableBytes input = request.input.bytes();
   const uint32_t first = pieces_.first_of(request.tensor);
   const uint32_t count = pieces_.count_of(request.tensor);
   for (uint32_t i = first; i < first + count; ++i) {
-    const Piece& piece = pieces_[i];
+    const pipeline::Piece& piece = pieces_[i];
     const absl::Status status = group_->start(i, request.op, input.subspan(piece.offset, piece.bytes),
-                                              request.output.subspan(piece.offset, piece.bytes));
+                                              request.output.subspan(piece.offset, piece.bytes), request.access);
     // An error concerns the whole tensor, so the first piece shows it and no other piece has started.
     if (!status.ok()) return finish(request.id, status);
   }
@@ -57,11 +57,11 @@ void LocalStage::start(exchange::PieceRequest request) {
 }
 
 void LocalStage::on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum, MutableBytes result) {
-  const Piece& reduced = pieces_[piece];
+  const pipeline::Piece& reduced = pieces_[piece];
   if (reduced.accumulates) op = ReduceOp::kAccumulate;  // the local ranks' inputs were summed first
   // The sums share memory that stays as long as the group, so transports register it once. If that fails, they copy.
   if (!memory_.covers(sum)) memory_.add(group_->sums_beside(piece)).IgnoreError();
-  next().start({piece, reduced.tensor, op, memory_.borrow(sum), result, reduced.first, reduced.count});
+  next().start({{piece, reduced.tensor, op, memory_.borrow(sum), result, reduced.first, reduced.count}});
 }
 
 // The result of the stage below.

@@ -1,6 +1,6 @@
 // LocalStage sums the tensors of the local ranks of one worker, before the sum goes on to the network, and copies the
 // network's result back to every local rank (comm-lib/local). Only local rank 0 has a stage below. The pieces
-// (pieces.h) of a large tensor go through the stages below independently of each other.
+// (pipeline/pieces.h) of a large tensor go through the stages below independently of each other.
 //
 // The stage takes whole tensors from above. The id of each piece that it passes on is the piece's index in Pieces.
 #pragma once
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "comm-lib/local/group.h"
-#include "comm-lib/local/stage/pieces.h"
+#include "comm-lib/pipeline/pieces.h"
 #include "comm-lib/pipeline/registered_memory.h"
 #include "comm-lib/pipeline/stage.h"
 
@@ -24,7 +24,7 @@ class LocalStage : public pipeline::Stage, private Events {
   ~LocalStage() override;
 
   // pipeline::Stage. A Welcome with another secret begins another group.
-  void start(exchange::PieceRequest request) override;
+  void start(pipeline::PieceRequest request) override;
   void on_done(uint64_t piece, const absl::Status& status) override;
   absl::Status on_event(const pipeline::Event& event) override;
   void poll() override;
@@ -58,7 +58,7 @@ class LocalStage : public pipeline::Stage, private Events {
   std::unique_ptr<Group> group_;       // null before the first welcome
   bool connected_ = false;             // to all local ranks
   pipeline::RegisteredMemory memory_;  // memory of the group's sums and results
-  Pieces pieces_;
+  pipeline::Pieces pieces_;
   std::vector<TensorRequest> requests_;  // by tensor: the latest one
 };
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <string_view>
 
 #include "tests/doubles/cuda/machine.h"
 
@@ -24,6 +25,9 @@ CUresult get_current(Machine& machine, Context** context);
 // context. The driver wants some context to be current, not that of the stream.
 CUresult get_stream(Machine& machine, CUstream handle, std::shared_ptr<Stream>* stream);
 
+// Returns whether the driver may refuse this call, in any thread, while some thread captures a graph in global mode.
+bool is_unsafe_in_capture(std::string_view function);
+
 // Calls body(machine, lock) with the mutex, unless the call must fail: in a forked process, in a host function, when a
 // test wants an error, or, with `needs_init`, before cuInit().
 template <typename Body>
@@ -35,6 +39,10 @@ CUresult call(const char* function, bool needs_init, Body body) {
   if (in_host_function()) {
     m.accesses.find(std::string("call inside: a host function called ") + function);
     return CUDA_ERROR_NOT_PERMITTED;
+  }
+  if (m.is_capturing() && capture_mode() == CU_STREAM_CAPTURE_MODE_GLOBAL && is_unsafe_in_capture(function)) {
+    m.accesses.find(std::string("call in capture: a thread in global mode called ") + function);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   if (const CUresult wanted = m.take_failure(function); wanted != CUDA_SUCCESS) return wanted;
   if (needs_init && !m.is_initialized) return CUDA_ERROR_NOT_INITIALIZED;

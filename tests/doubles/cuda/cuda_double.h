@@ -24,6 +24,7 @@
 //                  since it tells the event's handle to callers that wait for it later.
 //   unloaded early a module was unloaded before its kernels had ended
 //   call inside    a host function called the driver
+//   call in capture  a thread called the driver in a way that breaks the graph that another thread captures
 // The host's own reads are not seen: to show a read that is too early, the destination of a copy is filled with
 // kPoison until the copy is done. All threads of the host count as one.
 #pragma once

@@ -21,6 +21,11 @@ Machine& machine() {
   return *the_machine;
 }
 
+CUstreamCaptureMode& capture_mode() {
+  thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return mode;
+}
+
 bool& in_host_function() {
   thread_local bool is_inside = false;
   return is_inside;
@@ -178,6 +183,10 @@ Context* Machine::find(CUcontext context) const {
     if (reinterpret_cast<CUcontext>(known.get()) == context) return known.get();
   }
   return nullptr;
+}
+
+bool Machine::is_capturing() const {
+  return std::ranges::any_of(streams_, [](const auto& each) { return each.second->is_capturing; });
 }
 
 CUresult Machine::take_failure(const std::string& function) {

@@ -92,6 +92,7 @@ class Machine {
   Context* find(CUcontext context) const;
   void destroy_event(CUevent event) { events_.erase(event); }
 
+  bool is_capturing() const;  // a graph, on some stream
   // Returns the error that a test wants of the next call of this function.
   CUresult take_failure(const std::string& function);
   void fail_next(const std::string& function, CUresult result) { failures_[function] = result; }
@@ -122,5 +123,7 @@ Machine& machine();
 
 // Whether this thread is in a host function, which must not call the driver.
 bool& in_host_function();
+// The limits of the calling thread while a graph is captured.
+CUstreamCaptureMode& capture_mode();
 
 }  // namespace gleaner::cuda_double

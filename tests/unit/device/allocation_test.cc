@@ -9,34 +9,13 @@
 #include "comm-lib/device/cuda_device.h"
 #include "comm-lib/device/event_pool.h"
 #include "comm-lib/device/pinned_ring.h"
+#include "tests/unit/device/idle_api.h"
 #include "tests/unit/engine/allocation_counter.h"
 
 namespace gleaner::device {
 namespace {
 
 using gleaner::testing::allocations_so_far;
-
-template <typename... Parameters>
-CUresult succeed(Parameters...) {
-  return CUDA_SUCCESS;
-}
-
-template <typename... Parameters>
-void make_succeed(CUresult (*&function)(Parameters...)) {
-  function = &succeed<Parameters...>;
-}
-
-CudaApi idle_api() {
-  CudaApi api;
-#define GLN_SUCCEED(name, suffix, parameters) make_succeed(api.name);
-  GLN_CUDA_FUNCTIONS(GLN_SUCCEED)
-#undef GLN_SUCCEED
-  api.cuLaunchHostFunc = [](CUstream, CUhostFn function, void* data) {
-    function(data);
-    return CUDA_SUCCESS;
-  };
-  return api;
-}
 
 TEST(DeviceAllocation, NoneOnceWarm) {
   const auto device = *open_cuda_device(*Driver::start(idle_api()), 0);

@@ -104,9 +104,13 @@ MutableBytes Caller::pin(size_t bytes) {
 }
 
 void Caller::write(CUstream stream, CUdeviceptr to, size_t bytes, int value) {
-  const MutableBytes source = pin(bytes);
-  std::memset(source.data(), value, bytes);
-  must(driver_->api().cuMemcpyHtoDAsync(to, source.data(), bytes, stream));
+  write(stream, to, std::vector<std::byte>(bytes, std::byte(value)));
+}
+
+void Caller::write(CUstream stream, CUdeviceptr to, ConstBytes bytes) {
+  const MutableBytes source = pin(bytes.size());
+  std::ranges::copy(bytes, source.begin());
+  must(driver_->api().cuMemcpyHtoDAsync(to, source.data(), bytes.size(), stream));
 }
 
 ConstBytes Caller::read(CUstream stream, CUdeviceptr from, size_t bytes) {
@@ -116,6 +120,8 @@ ConstBytes Caller::read(CUstream stream, CUdeviceptr from, size_t bytes) {
 }
 
 void Caller::synchronize(CUstream stream) { must(synchronize_(stream)); }
+
+void Caller::synchronize_failed(CUstream stream) { EXPECT_NE(synchronize_(stream), CUDA_SUCCESS); }
 
 std::vector<uint64_t> await(Completions& completions, size_t count) {
   std::vector<uint64_t> tags;

@@ -46,9 +46,13 @@ class Caller {
   void destroy(CUstream stream);
   // Queues a write of `value` to all bytes, in place of a kernel.
   void write(CUstream stream, CUdeviceptr to, size_t bytes, int value);
+  // The same, of these bytes.
+  void write(CUstream stream, CUdeviceptr to, ConstBytes bytes);
   // Queues a read, in place of a kernel, and returns memory in which the bytes are after synchronize().
   ConstBytes read(CUstream stream, CUdeviceptr from, size_t bytes);
   void synchronize(CUstream stream);
+  // The same for a GPU that has failed or fails.
+  void synchronize_failed(CUstream stream);
 
  private:
   MutableBytes pin(size_t bytes);

@@ -14,8 +14,8 @@ inline constexpr int kVersion = 12040;
 
 class Gpus : public ::testing::Test {
  protected:
-  Gpus() {
-    double_.reset(1, 2, kVersion);
+  explicit Gpus(uint64_t seed = 1) {
+    double_.reset(seed, 2, kVersion);
     driver = *Driver::load(CUDA_DOUBLE);
     caller = std::make_unique<Caller>(driver, 0);
     device = *open_cuda_device(driver, 0);

@@ -67,13 +67,13 @@ TEST(Messages, MalformedPacketsAreErrorsWithTheReason) {
   bad.magic = 0;
   EXPECT_THAT(why(bad, 24), HasSubstr("the bytes are not one"));
   bad = good;
-  bad.version = 3;
-  EXPECT_THAT(why(bad, 24), HasSubstr("version 3"));
+  bad.version = 4;
+  EXPECT_THAT(why(bad, 24), HasSubstr("version 4"));
   bad = good;
   bad.type = static_cast<MessageType>(0);
   EXPECT_THAT(why(bad, 24), HasSubstr("type 0"));
-  bad.type = static_cast<MessageType>(10);
-  EXPECT_THAT(why(bad, 24), HasSubstr("type 10"));
+  bad.type = static_cast<MessageType>(18);
+  EXPECT_THAT(why(bad, 24), HasSubstr("type 18"));
   bad = good;
   bad.payload_bytes = 9;
   EXPECT_THAT(why(bad, 32), HasSubstr("9 bytes of payload after LEAVE, got 8"));

@@ -69,6 +69,34 @@ TEST(PushPullRecord, RefusesUnexpectedMessages) {
   refused(record.on_ready(1, 0, 1, ReduceOp::kSum), "does not expect it now");
 }
 
+TEST(PushPullRecord, RanksThatAreReadyByTheirGpusCopyForTheOthers) {
+  PushPullRecord record(3);
+  record.add(3);
+  EXPECT_EQ(*record.on_ready(0, 0, 0, ReduceOp::kSum, true), Next::kWait);
+  EXPECT_EQ(*record.on_ready(1, 0, 0, ReduceOp::kSum, false), Next::kWait);
+  EXPECT_EQ(*record.on_ready(2, 0, 0, ReduceOp::kSum, true), Next::kCopy);
+  EXPECT_EQ(record.by_gpu(0), 0b101u);
+  EXPECT_EQ(*record.on_ready(2, 0, 0, ReduceOp::kSum, false), Next::kWait);
+  EXPECT_EQ(*record.on_ready(0, 0, 0, ReduceOp::kSum, false), Next::kReduce);
+  EXPECT_EQ(record.by_gpu(0), 0u);
+}
+
+TEST(PushPullRecord, AllMayBeReadyByTheirGpus) {
+  PushPullRecord record(2);
+  record.add(2);
+  EXPECT_EQ(*record.on_ready(0, 0, 0, ReduceOp::kSum, true), Next::kWait);
+  EXPECT_EQ(*record.on_ready(1, 0, 0, ReduceOp::kSum, true), Next::kReduce);
+  EXPECT_EQ(record.by_gpu(0), 0b11u);
+  EXPECT_EQ(*record.on_reduced(0, 0, 0), Next::kWait);
+  EXPECT_EQ(*record.on_reduced(1, 0, 0), Next::kNetwork);
+  record.publish(0, true);
+  EXPECT_TRUE(record.open());
+  EXPECT_EQ(*record.on_placed(1, 0, 0), Next::kWait);
+  EXPECT_EQ(*record.on_placed(0, 0, 0), Next::kGather);
+  EXPECT_EQ(record.step(0), 1u);
+  EXPECT_FALSE(record.open());
+}
+
 TEST(PushPullRecord, DisagreementNamesTheRanks) {
   PushPullRecord record(3);
   record.add(1);

@@ -32,6 +32,9 @@ inline const kernels::Kernels* test_kernels() {
   return &kernels;
 }
 
+// The double of the driver takes whatever begins as a fatbin does.
+inline constexpr std::array kDoubleKernels = {std::byte{0x50}, std::byte{0xED}, std::byte{0x55}, std::byte{0xBA}};
+
 inline local::Options options_of(uint32_t rank, uint32_t size) {
   local::Options options;
   options.job = 1;
@@ -104,13 +107,16 @@ struct TestRank : local::Events {
 
 class Ranks {
  public:
-  explicit Ranks(uint32_t size) : secret_(fresh_secret()) {
+  // `gpu_bytes`: as in Options.
+  explicit Ranks(uint32_t size, size_t gpu_bytes = 0) : secret_(fresh_secret()), gpu_bytes_(gpu_bytes) {
     for (uint32_t rank = 0; rank < size; ++rank) open(rank, size);
   }
 
   void open(uint32_t rank, uint32_t size) {
     local::Options options = options_of(rank, size);
     options.secret = secret_;
+    options.gpu_bytes = gpu_bytes_;
+    options.gpu_kernels = kDoubleKernels;
     ranks_.push_back(std::make_unique<TestRank>(options));
   }
 
@@ -156,6 +162,7 @@ class Ranks {
 
  private:
   const std::array<uint8_t, 32> secret_;
+  const size_t gpu_bytes_;
   std::vector<std::unique_ptr<TestRank>> ranks_;
 };
 

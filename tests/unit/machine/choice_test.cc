@@ -44,7 +44,7 @@ TEST(Choice, NvlinkMachineReducesAwayFromNic) {
   EXPECT_THAT(choice.chosen().roots, ElementsAre(2, 3)) << "off the NIC's switch, on its NUMA node";
   EXPECT_EQ(choice.chosen().links[choice.chosen().busiest].kind, LinkKind::kNic);
   EXPECT_FALSE(choice.chosen().runs());
-  EXPECT_EQ(choice.current, 0u);
+  EXPECT_EQ(choice.candidates[choice.current].way, Way::kReduceScatter);
   EXPECT_THAT(choice.chosen().why, HasSubstr("gpu2, gpu3"));
 }
 

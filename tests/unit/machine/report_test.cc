@@ -22,7 +22,7 @@ TEST(MachineReport, ShowsChoiceAndReason) {
   EXPECT_THAT(text_for("nvlink-8"),
               AllOf(HasSubstr("4 PCIe switches with GPUs (1 with a NIC, 3 without)"), HasSubstr("Best way    roots: "),
                     HasSubstr("in turn, gpu2, gpu3"), HasSubstr("Gleaner does not go this way yet"),
-                    HasSubstr("Today       copy: "), HasSubstr("Runner-up   gpu-direct: "),
+                    HasSubstr("Today       reduce-scatter: "), HasSubstr("Runner-up   gpu-direct: "),
                     HasSubstr("impossible: GPU gpu2 is not known to share a PCIe switch with an RDMA NIC")));
 }
 
@@ -48,7 +48,7 @@ TEST(MachineReport, JsonHasAllWays) {
   const Machine machine = machine_file("hgx-8");
   const nlohmann::json report = to_json(machine, choice_for(machine));
   EXPECT_EQ(report["best"], "gpu-direct");
-  EXPECT_EQ(report["today"], "copy");
+  EXPECT_EQ(report["today"], "reduce-scatter");
   ASSERT_EQ(report["ways"].size(), 6u);
   EXPECT_EQ(report["ways"][0]["runs"], true);
   EXPECT_EQ(report["ways"][1]["possible"], false);

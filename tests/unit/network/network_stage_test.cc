@@ -93,7 +93,8 @@ class Worker : private pipeline::Listener, private NetworkListener {
     std::ranges::fill(values_, static_cast<float>(index_ + 1));
     done_.reset();
     const auto bytes = std::as_writable_bytes(std::span(values_));
-    pipeline_->start({.id = ++push_pulls_, .tensor = 0, .op = op, .input = Buffer::borrow(bytes), .output = bytes});
+    pipeline_->start(
+        {{.id = ++push_pulls_, .tensor = 0, .op = op, .input = Buffer::borrow(bytes), .output = bytes}, {}});
   }
   bool has_sum() const {
     return done_.has_value() && done_->ok() && std::ranges::all_of(values_, [](float value) { return value == 3; });

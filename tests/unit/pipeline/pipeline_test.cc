@@ -23,7 +23,7 @@ class RecordingStage : public Stage {
  public:
   RecordingStage(std::string name, Calls* calls) : name_(std::move(name)), calls_(*calls) {}
 
-  void start(exchange::PieceRequest piece) override {
+  void start(PieceRequest piece) override {
     calls_.push_back(absl::StrCat(name_, " starts ", piece.id));
     if (is_last()) return in_flight_.push_back(piece.id);
     piece.id += 100;
@@ -84,7 +84,7 @@ class PipelineTest : public testing::Test, public Listener {
     EXPECT_EQ(pipeline_->on_event(Welcome()), absl::OkStatus());
     EXPECT_EQ(pipeline_->on_event(Prepare{plan}), absl::OkStatus());
     EXPECT_EQ(pipeline_->on_event(Commit{7}), absl::OkStatus());
-    exchange::PieceRequest piece;
+    PieceRequest piece;
     piece.id = 5;
     pipeline_->start(std::move(piece));
     pipeline_->advance();

@@ -20,11 +20,11 @@ using ::testing::Pair;
 // Keeps the pieces that it gets.
 class HoldingStage : public pipeline::Stage {
  public:
-  explicit HoldingStage(std::vector<exchange::PieceRequest>* pieces) : pieces_(*pieces) {}
-  void start(exchange::PieceRequest piece) override { pieces_.push_back(std::move(piece)); }
+  explicit HoldingStage(std::vector<pipeline::PieceRequest>* pieces) : pieces_(*pieces) {}
+  void start(pipeline::PieceRequest piece) override { pieces_.push_back(std::move(piece)); }
 
  private:
-  std::vector<exchange::PieceRequest>& pieces_;
+  std::vector<pipeline::PieceRequest>& pieces_;
 };
 
 class RequestFlowTest : public testing::Test, public pipeline::Listener {
@@ -73,7 +73,7 @@ class RequestFlowTest : public testing::Test, public pipeline::Listener {
   trace::Recorder recorder_{&clock_};
   std::array<float, 2> values_{};
   uint32_t tensor_ = 0;
-  std::vector<exchange::PieceRequest> pieces_;
+  std::vector<pipeline::PieceRequest> pieces_;
   std::unique_ptr<pipeline::Pipeline> pipeline_;
   RequestFlow flow_{&clock_, &state_, &declarations_, &statistics_, &recorder_};
 };

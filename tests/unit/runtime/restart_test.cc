@@ -91,9 +91,7 @@ class Worker {
       values[i] = static_cast<float>(i % 1000) * static_cast<float>(index_ + 1);
     const auto handle = rank.push_pull(*tensor, values.data(), values.data(), ReduceOp::kSum);
     if (!handle.ok()) return handle.status();
-    absl::Status outcome;
-    if (absl::Status status = rank.handles().wait(*handle, kPatience, &outcome); !status.ok()) return status;
-    if (!outcome.ok()) return outcome;
+    if (absl::Status outcome = rank.wait(*handle, kPatience); !outcome.ok()) return outcome;
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i] != static_cast<float>(i % 1000) * sum_) return absl::DataLossError(absl::StrCat("element ", i));
     }

@@ -1,9 +1,9 @@
-// Pieces cuts tensors into the pieces that local ranks sum one after the other. So the first partitions of a large
-// tensor are sent while the rest is summed, and their results are copied out while the rest is in flight. Pure.
+// Pieces cuts tensors into the pieces that a stage copies or sums one after the other. So the first partitions of a
+// large tensor are sent while the rest is copied, and their results are copied out while the rest is in flight. Pure.
 //
 // A piece has consecutive whole partitions: as many as it takes to reach 1 MiB, or fewer at the end of a tensor. This
-// is small enough that the time to sum and copy a piece is short beside its time on the network, and large enough that
-// the four messages between local ranks cost little beside the sum.
+// is small enough that the time to sum and copy a piece is short beside its time on the network. It is large enough
+// that the four messages between local ranks, or the calls of the driver, cost little beside the sum or the copies.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include "common/plan/plan.h"
 
-namespace gleaner::local {
+namespace gleaner::pipeline {
 
 struct Piece {
   uint32_t tensor = 0;  // index in the plan
@@ -38,4 +38,4 @@ class Pieces {
   std::vector<uint32_t> first_ = {0};  // by tensor: its first piece; one more element at the end
 };
 
-}  // namespace gleaner::local
+}  // namespace gleaner::pipeline

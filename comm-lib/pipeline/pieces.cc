@@ -1,6 +1,6 @@
-#include "comm-lib/local/stage/pieces.h"
+#include "comm-lib/pipeline/pieces.h"
 
-namespace gleaner::local {
+namespace gleaner::pipeline {
 namespace {
 
 constexpr uint64_t kPieceBytes = 1 << 20;
@@ -28,4 +28,4 @@ std::span<const Piece> Pieces::extend(const plan::Plan& plan) {
   return std::span(pieces_).subspan(before);
 }
 
-}  // namespace gleaner::local
+}  // namespace gleaner::pipeline

@@ -1,11 +1,11 @@
-// Tests of how tensors are cut into pieces for local ranks.
-#include "comm-lib/local/stage/pieces.h"
+// Tests of how stages cut tensors into pieces.
+#include "comm-lib/pipeline/pieces.h"
 
 #include <gtest/gtest.h>
 
 #include "common/plan/partitioner.h"
 
-namespace gleaner::local {
+namespace gleaner::pipeline {
 namespace {
 
 plan::Plan plan_of(const std::vector<plan::Tensor>& tensors, uint64_t partition_bytes) {
@@ -61,4 +61,4 @@ TEST(Pieces, LaterTensorsGetLaterPieces) {
 }
 
 }  // namespace
-}  // namespace gleaner::local
+}  // namespace gleaner::pipeline

@@ -1,0 +1,61 @@
+#include "comm-lib/local/gpu_copies.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "comm-lib/device/kept.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::local {
+namespace {
+
+constexpr absl::Duration kDrainTimeout = absl::Seconds(10);
+
+device::Address gpu_address(ConstBytes bytes) { return device::Address{reinterpret_cast<uintptr_t>(bytes.data())}; }
+
+}  // namespace
+
+absl::Status GpuCopies::open(const device::Access& access) {
+  if (copier_ != nullptr) return absl::OkStatus();
+  device_ = access.device;
+  GLN_ASSIGN_OR_RETURN(copier_, device::Copier::create(device_));
+  return absl::OkStatus();
+}
+
+absl::Status GpuCopies::to_shared(const device::Access& access, ConstBytes from, MutableBytes to, uint64_t tag) {
+  GLN_RETURN_IF_ERROR(pin(to));
+  GLN_ASSIGN_OR_RETURN(device::ReportingStream* const stream, copier_->behind(access));
+  GLN_RETURN_IF_ERROR((*stream)->copy_to_host(gpu_address(from), to));
+  return stream->notify(tag);
+}
+
+absl::Status GpuCopies::to_gpu(ConstBytes from, MutableBytes to, uint64_t tag) {
+  return copier_->to_device(from, gpu_address(to), tag);
+}
+
+void GpuCopies::mark(const device::Access& access) { copier_->record_all(*access.copied).IgnoreError(); }
+
+// Pins the region that has `part`.
+absl::Status GpuCopies::pin(ConstBytes part) {
+  const auto has_part = [part](const Region& each) {
+    return each.memory.data() <= part.data() && part.data() < each.memory.data() + each.memory.size();
+  };
+  const auto found = std::ranges::find_if(regions_, has_part);
+  if (found == regions_.end() || found->pinned != nullptr) return absl::OkStatus();
+  GLN_ASSIGN_OR_RETURN(found->pinned, device_->pin(found->memory));
+  return absl::OkStatus();
+}
+
+bool GpuCopies::close() {
+  if (copier_ == nullptr) return true;
+  const bool have_ended = copier_->drain(kDrainTimeout);
+  if (!have_ended) {
+    device::keep(std::move(copier_));
+    for (Region& each : regions_) device::keep(std::move(each.pinned));
+  }
+  copier_ = nullptr;
+  regions_.clear();
+  return have_ended;
+}
+
+}  // namespace gleaner::local
