@@ -45,5 +45,8 @@ class NumpyArrays:
     def copy(self, target: numpy.ndarray, source: numpy.ndarray) -> None:
         target[...] = source
 
+    def gpu(self, source: numpy.ndarray, output: numpy.ndarray) -> None:
+        return None
+
 
 NUMPY = NumpyArrays()

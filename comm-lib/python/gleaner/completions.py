@@ -20,6 +20,7 @@ _SLICE_SECONDS = 0.25
 Start = Callable[[], int]
 Done = Callable[[Any], None]
 Failed = Callable[[GleanerError], None]
+Within = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
 class Completions:
@@ -28,19 +29,20 @@ class Completions:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._changed = threading.Condition()
-        self._outstanding: dict[int, tuple[Done, Failed]] = {}
+        self._outstanding: dict[int, tuple[Done, Failed, Within]] = {}
         self._closing = False
         self._wait_began: Optional[float] = None  # see count_wait()
         self._thread = threading.Thread(target=self._run, name="gln-python", daemon=True)
         self._thread.start()
 
-    def on_done(self, start: Start, done: Done, failed: Failed) -> None:
+    def on_done(self, start: Start, done: Done, failed: Failed, within: Within = contextlib.nullcontext) -> None:
         """Starts a request by calling `start`, which returns its handle.
 
-        Later the thread calls `done` with the result of the request, or `failed` with its error.
+        Later the thread calls `done` with the result of the request, or `failed` with its error. It waits for the
+        result and calls `done` within a context of `within`, such as that of a stream of a GPU.
         """
         with self._changed:
-            self._outstanding[start()] = (done, failed)
+            self._outstanding[start()] = (done, failed, within)
             self._changed.notify()
 
     def count_wait(self) -> None:
@@ -78,14 +80,16 @@ class Completions:
             callbacks = self._outstanding.pop(handle, None)
         if callbacks is None:  # another caller has started this request, and synchronizes it
             return
-        done, failed = callbacks
+        done, failed, within = callbacks
         try:
-            result = self._session.synchronize(handle)
+            with within():
+                result = self._session.synchronize(handle)
+                self._end_wait()
+                done(result)
         except GleanerError as error:
             failed(error)
-        else:
-            self._end_wait()
-            done(result)
+        except Exception as error:  # of the framework, such as torch.cuda's after a failure of the GPU
+            failed(GleanerError(f"the result of a push_pull could not be taken over: {error}"))
 
     def _end_wait(self) -> None:
         """Counts the time since count_wait() if no request is outstanding."""
@@ -99,7 +103,7 @@ class Completions:
     def _fail_all(self, error: GleanerError) -> None:
         with self._changed:
             outstanding, self._outstanding = self._outstanding, {}
-        for _, failed in outstanding.values():
+        for _, failed, _ in outstanding.values():
             failed(error)
 
 

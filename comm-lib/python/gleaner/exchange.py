@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional, Protocol, TypeVar
 import numpy
 
 from gleaner.errors import InvalidArgumentError
-from gleaner.session import DataType, Op, Session
+from gleaner.session import DataType, GpuMemory, Op, Session
 
 T = TypeVar("T")
 
@@ -46,6 +46,9 @@ class Arrays(Protocol[T]):
     def address(self, array: T) -> int: ...
 
     def copy(self, target: T, source: T) -> None: ...
+
+    def gpu(self, source: T, output: T) -> Optional[GpuMemory]:
+        """Returns the memory of a request if it is on a GPU; None: it is the host's."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,8 @@ def _start(session: Session, arrays: Arrays[T], array: T, tensor: int, op: Op, n
             arrays.copy(array, source)
         return array if in_place else output
 
-    return session.push_pull_async(tensor, arrays.address(source), arrays.address(output), op, name, result)
+    addresses = arrays.address(source), arrays.address(output)
+    return session.push_pull_async(tensor, *addresses, op, name, result, arrays.gpu(source, output))
 
 
 def bytes_of(arrays: Arrays[T], array: T) -> int:
@@ -165,9 +169,12 @@ def bytes_of(arrays: Arrays[T], array: T) -> int:
 def register_memory(session: Session, arrays: Arrays[T], array: T) -> None:
     """Registers the memory of `array`, so that RDMA sends requests from there without a copy.
 
-    The session keeps the memory alive until unregister_memory() or close(). Without RDMA this has no effect. Raises
-    InvalidArgumentError if the array is not contiguous, or if a part of its memory is registered already.
+    The session keeps the memory alive until unregister_memory() or close(). Without RDMA, and for the memory of a GPU,
+    this has no effect. Raises InvalidArgumentError if the array is not contiguous, or if a part of its memory is
+    registered already.
     """
+    if arrays.gpu(array, array) is not None:
+        return
     if arrays.contiguous(array) is not array:
         raise InvalidArgumentError(
             "only memory without gaps can be registered, in which the elements lie as they are; register a contiguous "
@@ -181,6 +188,8 @@ def unregister_memory(session: Session, arrays: Arrays[T], array: T) -> None:
 
     Raises FailedPreconditionError while requests that use the memory are in flight.
     """
+    if arrays.gpu(array, array) is not None:
+        return
     session.unregister_memory(arrays.address(array))
 
 

@@ -32,8 +32,10 @@ class LastingInputs:
         """Registers the memory of `array` if it has the address of the last call for `name`.
 
         If a registered input has moved, this unregisters the old memory, and never registers this name again. Call it
-        before each push_pull of `name`, with no request of that name in flight.
+        before each push_pull of `name`, with no request of that name in flight. Does nothing for the memory of a GPU.
         """
+        if arrays.gpu(array, array) is not None:
+            return
         address, before = arrays.address(array), self._addresses.get(name)
         if address == before:
             if name not in self._tried:

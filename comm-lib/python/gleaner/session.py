@@ -37,6 +37,22 @@ class Closable(Protocol):
 C = TypeVar("C", bound=Closable)
 
 
+class GpuMemory(Protocol):
+    """The memory of one request, which is on a GPU.
+
+    Attributes:
+        ordinal: CUDA ordinal of the GPU.
+    """
+
+    ordinal: int
+
+    def stream(self) -> int:
+        """Returns the stream on which the calling thread uses the memory: a cudaStream_t as a number."""
+
+    def waited(self) -> None:
+        """Notes that the calling thread's stream waits for the request, also if the request has failed."""
+
+
 @dataclass(frozen=True)
 class RankInfo:
     """The numbers of one rank, and of its job: rank = worker * local_size + local_rank; size = workers * local_size.
@@ -128,7 +144,8 @@ class Session:
     ) -> None:
         self._library = _abi.load_library()
         self._pid = os.getpid()
-        self._results: dict[object, tuple[str, Callable[[], Any]]] = {}  # by handle, or by `starting`
+        # By handle, or by `starting`: name, result and the GPU's memory.
+        self._results: dict[object, tuple[str, Callable[[], Any], Optional[GpuMemory]]] = {}
         self._tensors: dict[str, int] = {}  # ids of declared tensors, by name
         self._names_in_flight: set[str] = set()
         self._unnamed_by: Optional[threading.Thread] = None  # the thread that starts requests without a name
@@ -278,7 +295,14 @@ class Session:
         return tensor.value
 
     def push_pull_async(
-        self, tensor: int, input_address: int, output_address: int, op: Op, name: str, result: Callable[[], Any]
+        self,
+        tensor: int,
+        input_address: int,
+        output_address: int,
+        op: Op,
+        name: str,
+        result: Callable[[], Any],
+        gpu: Optional[GpuMemory] = None,
     ) -> int:
         """Starts a request and returns a handle for synchronize(). Collective: every rank starts the same requests.
 
@@ -292,18 +316,27 @@ class Session:
             name: Name of the tensor.
             result: Function that returns the result of synchronize(). The function object must own the memory at both
                 addresses; the session keeps the object until the handle is synchronized.
+            gpu: The GPU that has the memory at both addresses; None: the host. The request waits for what the calling
+                thread has queued on its stream of the GPU.
 
         Raises:
-            InvalidArgumentError: `tensor` is not declared, or `op` is not possible for it.
-            FailedPreconditionError: A request of this tensor is in flight, or the session is closed or inherited.
+            InvalidArgumentError: `tensor` is not declared, `op` is not possible for it, or the memory is not where
+                `gpu` says.
+            FailedPreconditionError: A request of this tensor is in flight, a CUDA graph is captured on the stream, or
+                the session is closed or inherited.
             GleanerError: The session has failed; see gleaner.errors.
         """
         handle, starting = ctypes.c_uint64(), object()
         pointer = self._open()
         # Keep the memory before C gets it: an interrupt may come at any moment, also before there is a handle.
-        self._results[starting] = (name, result)
+        self._results[starting] = (name, result, gpu)
+        arguments = (pointer, tensor, input_address, output_address, int(op))
         try:
-            self._call("gln_push_pull", pointer, tensor, input_address, output_address, int(op), ctypes.byref(handle))
+            if gpu is None:
+                self._call("gln_push_pull", *arguments, ctypes.byref(handle))
+            else:
+                where = (gpu.ordinal, gpu.stream())
+                self._call("gln_push_pull_on_stream", *arguments, *where, ctypes.byref(handle))
         except GleanerError:
             del self._results[starting]
             raise
@@ -367,6 +400,9 @@ class Session:
     def synchronize(self, handle: int, timeout: Optional[float] = None) -> Any:
         """Waits for a request and returns its result. Call it once for each handle.
 
+        If the memory is on a GPU, this does not wait until the result has been copied there: what the calling thread
+        queues next on its stream comes after that copy.
+
         Args:
             handle: Handle from push_pull_async().
             timeout: Seconds to wait at most; None: no limit.
@@ -374,19 +410,36 @@ class Session:
         Raises:
             TypeError: `handle` is not a handle.
             DeadlineExceededError: `timeout` has passed. The handle stays valid.
+            FailedPreconditionError: A CUDA graph is captured on the calling thread's stream. The handle stays valid.
             InvalidArgumentError: The handle is unknown, or was synchronized before.
             GleanerError: The request has failed; see gleaner.errors.
         """
         _handle(handle)
-        status, message = self._in_slices(
-            lambda seconds: self._library.gln_wait(self._open(), handle, seconds), timeout
-        )
+        gpu = self._results.get(handle, (None, None, None))[2]
+
+        def wait(seconds: float) -> int:
+            if gpu is None:
+                return self._library.gln_wait(self._open(), handle, seconds)
+            return self._library.gln_wait_on_stream(self._open(), handle, seconds, gpu.stream())
+
+        status, message = self._in_slices(wait, timeout)
         if status == _abi.DEADLINE_EXCEEDED:
             raise error_of(status, message)
-        name, result = self._results.pop(handle, ("", lambda: None))
+        if gpu is not None and status != _abi.OK and self._is_known(handle):
+            raise error_of(status, message)
+        if gpu is not None:
+            gpu.waited()
+        name, result, _ = self._results.pop(handle, ("", lambda: None, None))
         self._names_in_flight.discard(name)
         self._check(status, message)
         return result()
+
+    def _is_known(self, handle: int) -> bool:
+        """Returns whether the handle was not synchronized, as when the calling thread's stream can't wait for it."""
+        return (
+            self._pointer is not None
+            and self._library.gln_poll(self._pointer, handle, ctypes.byref(ctypes.c_int())) == 0
+        )
 
     def next_done(self, timeout: float) -> Optional[int]:
         """Waits until a request is done and returns its handle; None if none is done within `timeout` seconds.
@@ -650,4 +703,4 @@ def _abandon(library: ctypes.CDLL, opened: tuple[int, str, ctypes.c_void_p]) -> 
         library.gln_close(pointer, 1)
 
 
-__all__ = ["DataType", "GleanerError", "Op", "RankInfo", "Session", "Stats"]
+__all__ = ["DataType", "GleanerError", "GpuMemory", "Op", "RankInfo", "Session", "Stats"]

@@ -5,9 +5,15 @@
     optimizer = gln.DistributedOptimizer(optimizer, model.named_parameters())
     gln.broadcast_parameters(model.state_dict(), root_rank=0)
 
-The functions have the names that Horovod and BytePS use. Tensors must be dense and in CPU memory. Sums take float32,
-float64, float16, bfloat16 and int32; averages take these types except int32; broadcasts take any type. Errors of the
-library are subclasses of gleaner.GleanerError; gleaner.errors lists them. docs/python.md has examples.
+The functions have the names that Horovod and BytePS use. Tensors must be dense, and in the memory of the
+CPU or of a CUDA GPU, one GPU per rank. Sums take float32, float64, float16, bfloat16 and int32; averages take these
+types except int32; broadcasts take any type. Errors of the library are subclasses of gleaner.GleanerError;
+gleaner.errors lists them. docs/python.md has examples.
+
+CUDA tensors behave as PyTorch's own operations: a request uses what was queued on the current stream when it began, and
+the result is ready for what is queued on the current stream after synchronize(). That call waits until all ranks have
+made their tensors and the network has summed them, and not for the copy of the result to the GPU. Wait for that stream,
+or for an event of it, before another stream uses the result.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ about as long as the longer of computation and communication, instead of the sum
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any, Optional
 
 import torch
@@ -32,11 +33,12 @@ class UpdatesInForward(AveragesGradients):
     `_lock` is held from the wait for an average to the end of the update.
     """
 
-    __slots__ = ("_clear", "_pieces", "_places")
+    __slots__ = ("_clear", "_pieces", "_places", "_stream")
 
     _places: Places
     _pieces: Pieces  # the updates of the last step, with its hyperparameters and arguments
     _clear: Optional[tuple[tuple[Any, ...], dict[str, Any]]]  # arguments of zero_grad(), to call after updates
+    _stream: Optional[torch.cuda.Stream]  # on which the thread that trains uses the GPU; None: it uses none
 
     def step(self, *args: Any, **kwargs: Any) -> Any:
         """Ends the step without waiting for averages. Collective: every rank makes the same steps.
@@ -62,6 +64,7 @@ class UpdatesInForward(AveragesGradients):
                 "DistributedOptimizer"
             )
         self._trainer = threading.get_ident()
+        self._stream = torch.cuda.current_stream() if torch.cuda.is_initialized() else None
         with self._lock:
             self.check_parameters()
             self.update_overdue()
@@ -148,7 +151,18 @@ class UpdatesInForward(AveragesGradients):
                 return
             overdue = list(all_overdue) if parameters is None else [each for each in parameters if each in all_overdue]
             if overdue:
-                self._update(overdue)
+                with self._as_trained():
+                    self._update(overdue)
+
+    @contextlib.contextmanager
+    def _as_trained(self) -> Iterator[None]:
+        """Queues work of other threads on the stream of the thread that trains, and has the caller's stream wait."""
+        if self._stream is None or not self.is_trained_elsewhere():
+            yield
+            return
+        with torch.cuda.stream(self._stream):
+            yield
+        torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
 
     def _update(self, overdue: list[torch.nn.Parameter]) -> None:
         try:
@@ -196,9 +210,10 @@ class UpdatesInForward(AveragesGradients):
             self.update_overdue()
             if not self.is_trained_elsewhere():
                 return
-            for name, value in state.items():
-                if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
-                    state[name] = value.detach().clone()
+            with self._as_trained():
+                for name, value in state.items():
+                    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+                        state[name] = value.detach().clone()
 
 
 def CrossBarrier(
@@ -236,7 +251,7 @@ def CrossBarrier(
         InvalidArgumentError: `optimizer` is LBFGS, contains another optimizer or was wrapped before, some of its
             parameters are not in `model`, or `backward_passes_per_step` is below 1.
         TypeError: `optimizer` is not an optimizer, `model` is not a module, or a parameter that requires a gradient is
-            not a dense CPU tensor of a type that can be summed.
+            not a dense tensor of a type that can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
     if not isinstance(model, torch.nn.Module):

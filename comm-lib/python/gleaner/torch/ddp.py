@@ -8,9 +8,11 @@ rebuilds its buckets after the first step, the new buckets become new tensors.
 """
 
 # No `from __future__ import annotations`: DDP requires the hook's annotations to be types, not strings.
+import contextlib
+import functools
 import threading
 import weakref
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 import torch.distributed
@@ -46,7 +48,7 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
 
     Args:
         state: Holds the prefix of the tensors' names; None: the prefix is "ddp".
-        bucket: Dense CPU tensors of a floating-point type. The average overwrites the bucket's buffer.
+        bucket: Dense tensors of a floating-point type. The average overwrites the bucket's buffer.
 
     Returns:
         A future of the averaged buffer, which the thread gln-python completes. If the request fails, the future has the
@@ -77,7 +79,8 @@ class _Flight:
     """
 
     def __init__(self, buffer: torch.Tensor) -> None:
-        self.average: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        devices = [buffer.device] if buffer.is_cuda else None
+        self.average: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=devices)
         self.thread = threading.get_ident()  # a thread runs one backward pass at a time
         self._buffer = buffer
         self._error: Optional[Exception] = None
@@ -103,8 +106,9 @@ class _Flight:
             self._error = error
             _in_flight.discard(self)
             if self._is_in_backward:
-                self.average.set_result(self._buffer)
-            else:
+                with contextlib.suppress(RuntimeError):  # a failed GPU can't record the events of a result
+                    self.average.set_result(self._buffer)
+            if not self.average.done():
                 self.average.set_exception(error)
 
     def _raise_after_ddp(self) -> None:
@@ -156,6 +160,22 @@ class _Pass:
 _thread = threading.local()
 
 
+def _results_stream(buffer: torch.Tensor) -> "contextlib.AbstractContextManager[Any]":
+    """Returns the context in which the thread gln-python waits for a bucket's copy to the GPU.
+
+    Its stream is not one on which the backward pass goes on meanwhile. The future makes DDP's stream wait for it.
+    """
+    if not buffer.is_cuda:
+        return contextlib.nullcontext()
+    torch.cuda.set_device(buffer.device)  # the thread's own device would be GPU 0, and get a context of this process
+    return torch.cuda.stream(_stream_of(buffer.device))
+
+
+@functools.cache
+def _stream_of(device: torch.device) -> "torch.cuda.Stream":
+    return torch.cuda.Stream(device)
+
+
 def _average(state: Optional[DDPState], bucket: torch.distributed.GradBucket, flight: _Flight) -> None:
     """Starts the request of a bucket. Later the thread gln-python ends its flight."""
     session = process.current()
@@ -176,6 +196,7 @@ def _average(state: Optional[DDPState], bucket: torch.distributed.GradBucket, fl
         lambda: exchange.push_pull_async(session, TORCH, buffer, options),
         done=flight.finish,
         failed=flight.fail,
+        within=lambda: _results_stream(buffer),
     )
     if bucket.is_last():  # DDP waits next, for all futures
         completions.count_wait()

@@ -22,12 +22,12 @@ def declare(tensor: torch.Tensor, name: str, priority: int = 0) -> None:
     session ends with an InvalidArgumentError at the first push_pull.
 
     Args:
-        tensor: Dense CPU tensor; only its size and type matter.
+        tensor: Dense tensor; only its size and type matter.
         name: Name of the tensor, the same on all ranks; 1 to 4096 bytes.
         priority: Tensors with lower values are sent first; -2**31 to 2**31 - 1. All ranks use the value of rank 0.
 
     Raises:
-        TypeError: `tensor` is not a dense CPU tensor of a type that can be summed.
+        TypeError: `tensor` is not a dense tensor of a type that can be summed.
         InvalidArgumentError: `name` or `priority` is out of range, or this rank has declared `name` differently.
         FailedPreconditionError: There is no session.
     """
@@ -40,7 +40,7 @@ def push_pull(
     """Returns the average or the sum of `tensor` over all ranks, with the same bits on every rank. Collective; blocks.
 
     Args:
-        tensor: Dense CPU tensor of float32, float64, float16, bfloat16 or int32, of any shape, with the same number of
+        tensor: Dense tensor of float32, float64, float16, bfloat16 or int32, of any shape, with the same number of
             elements and the same type on all ranks.
         average: True: the average; False: the sum. The same on all ranks.
         name: Name of the tensor, as in gleaner.push_pull_async().
@@ -83,7 +83,7 @@ def push_pull_async(tensor: torch.Tensor, average: bool = True, name: Optional[s
     """Starts push_pull(tensor) and returns. Collective: every rank must start the same requests.
 
     Args:
-        tensor: Dense CPU tensor of float32, float64, float16, bfloat16 or int32, of any shape, with the same number of
+        tensor: Dense tensor of float32, float64, float16, bfloat16 or int32, of any shape, with the same number of
             elements and the same type on all ranks. It must stay unchanged until synchronize().
         average: As in gleaner.push_pull_async().
         name: As in gleaner.push_pull_async().
@@ -93,7 +93,7 @@ def push_pull_async(tensor: torch.Tensor, average: bool = True, name: Optional[s
         A handle for poll() and synchronize().
 
     Raises:
-        TypeError: `tensor` is not a dense CPU tensor of one of these types, `average` is not a bool, or `average` is
+        TypeError: `tensor` is not a dense tensor of one of these types, `average` is not a bool, or `average` is
             True and `tensor` is int32.
         GleanerError: As in gleaner.push_pull_async().
     """
@@ -149,7 +149,7 @@ def accumulate_async(tensor: torch.Tensor, name: str, staleness: Optional[int] =
     """Starts accumulate(tensor) and returns, as gleaner.accumulate_async().
 
     Args:
-        tensor: Dense CPU tensor of float32 or int32 of any shape, with the same number of elements and the same type on
+        tensor: Dense tensor of float32 or int32 of any shape, with the same number of elements and the same type on
             all ranks. It must stay unchanged until synchronize().
         name: As in gleaner.accumulate_async().
         staleness: As in gleaner.accumulate_async().
@@ -159,7 +159,7 @@ def accumulate_async(tensor: torch.Tensor, name: str, staleness: Optional[int] =
         A handle for poll() and synchronize().
 
     Raises:
-        TypeError: `tensor` is not a dense CPU tensor of a type that can be summed.
+        TypeError: `tensor` is not a dense tensor of a type that can be summed.
         GleanerError: As in gleaner.accumulate_async().
     """
     options = AccumulateOptions(name, staleness, priority)
@@ -170,11 +170,11 @@ def register_memory(tensor: torch.Tensor) -> None:
     """Registers the memory of a tensor that is sent repeatedly, as gleaner.register_memory().
 
     Args:
-        tensor: Dense contiguous CPU tensor. The package keeps this memory even if the program assigns other memory to
+        tensor: Dense contiguous tensor. The package keeps this memory even if the program assigns other memory to
             tensor.data.
 
     Raises:
-        TypeError: `tensor` is not a dense CPU tensor of a type that can be summed.
+        TypeError: `tensor` is not a dense tensor of a type that can be summed.
         InvalidArgumentError: `tensor` is empty or not contiguous, or a part of its memory is registered already.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """

@@ -171,7 +171,7 @@ def DistributedOptimizer(
     different parameters.
 
     Args:
-        optimizer: The optimizer to wrap, with dense gradients and with CPU parameters of a type that can be summed.
+        optimizer: The optimizer to wrap, with dense gradients and with parameters of a type that can be summed.
             Parameter groups cannot be added after wrapping.
         named_parameters: model.named_parameters(), in the order in which the forward pass uses the parameters. It must
             include all parameters of `optimizer`; other parameters are ignored. None: the names are parameter.0,
@@ -195,7 +195,7 @@ def DistributedOptimizer(
         InvalidArgumentError: `optimizer` was wrapped before; `named_parameters` lacks a parameter or has a name twice;
             or another argument is out of range, or cannot be combined with the others.
         TypeError: `optimizer` is not an optimizer; `named_parameters` has elements that are not pairs; `asynchronous`
-            is not a bool; or a parameter that requires a gradient is not a dense CPU tensor of a type that can be
+            is not a bool; or a parameter that requires a gradient is not a dense tensor of a type that can be
             summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """

@@ -23,7 +23,8 @@ class _Loan(weakref.ref):
 class RecycledTensors(TorchTensors):
     """Allocates tensors in the memory of earlier tensors that were freed. Thread safe.
 
-    For each size in bytes it keeps memory for at most as many tensors as `templates` contains of that size.
+    For each size in bytes it keeps memory for at most as many tensors as `templates` contains of that size. On a GPU,
+    PyTorch's own allocator does all this.
     """
 
     def __init__(self, templates: Iterable[torch.Tensor]) -> None:
@@ -34,7 +35,7 @@ class RecycledTensors(TorchTensors):
 
     def empty_like(self, tensor: torch.Tensor) -> torch.Tensor:
         size = exchange.bytes_of(self, tensor)
-        if size == 0 or size not in self._most:
+        if tensor.device.type != "cpu" or size == 0 or size not in self._most:
             return super().empty_like(tensor)
         self._take_back()
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from typing import Any
+from typing import Any, Optional
 
 import numpy
 import torch
@@ -25,13 +25,14 @@ _DATA_TYPES = {
 
 
 class TorchTensors:
-    """Implements exchange.Arrays for dense tensors in CPU memory."""
+    """Implements exchange.Arrays for dense tensors in the memory of the CPU or of a GPU."""
 
     def data_type(self, tensor: torch.Tensor) -> DataType:
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"expected a torch.Tensor, not {type(tensor).__name__}")
-        if tensor.device.type != "cpu":
-            raise TypeError(f"{tensor.device.type} tensors are not supported by this build; pass tensor.cpu()")
+        if tensor.device.type not in ("cpu", "cuda") or (tensor.is_cuda and torch.version.cuda is None):
+            kind = "ROCm" if tensor.is_cuda else tensor.device.type
+            raise TypeError(f"{kind} tensors are not supported; pass tensor.cpu()")
         if tensor.layout is not torch.strided:
             raise TypeError(f"{tensor.layout} tensors are not supported; pass tensor.to_dense()")
         found = _DATA_TYPES.get(tensor.dtype)
@@ -57,6 +58,32 @@ class TorchTensors:
     def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
         with torch.no_grad():
             target.copy_(source)
+
+    def gpu(self, source: torch.Tensor, output: torch.Tensor) -> Optional[CudaMemory]:
+        return CudaMemory(source, output) if source.is_cuda else None
+
+
+class CudaMemory:
+    """Implements session.GpuMemory: the tensors of one request, on the current stream of each thread that uses them."""
+
+    def __init__(self, *tensors: torch.Tensor) -> None:
+        self._tensors = tensors
+        self._device = tensors[0].device
+        self._started_on = torch.cuda.current_stream(self._device)
+        self.ordinal = self._device.index
+
+    def stream(self) -> int:
+        return torch.cuda.current_stream(self._device).cuda_stream
+
+    def waited(self) -> None:
+        """Keeps the memory for what the current stream waits for, also if the tensors are freed at once.
+
+        PyTorch's allocator gives memory again to the stream for which it was allocated, and asks for no other stream.
+        """
+        stream = torch.cuda.current_stream(self._device)
+        if stream != self._started_on:
+            for tensor in self._tensors:
+                tensor.record_stream(stream)
 
 
 TORCH = TorchTensors()
