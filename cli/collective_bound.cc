@@ -30,7 +30,7 @@ absl::StatusOr<plan::CollectiveBound> bound_of(const CollectiveFlags& flags, con
   }
   if (flags.name == "hsdp") {
     if (flags.replicas == 0) return absl::InvalidArgumentError("hsdp needs --replicas R, a divisor of --workers");
-    const auto bound = plan::hybrid_sharding_bound(fleet, bytes, static_cast<uint32_t>(flags.replicas));
+    auto bound = plan::hybrid_sharding_bound(fleet, bytes, static_cast<uint32_t>(flags.replicas));
     if (bound.ok()) return bound;
     return absl::InvalidArgumentError(absl::StrCat("--replicas: ", bound.status().message()));
   }

@@ -59,6 +59,7 @@ std::vector<std::string> figures_of(const json& summary) {
 std::vector<LocalStatus> ask_local_jobs(std::vector<launcher::LocalJob> jobs) {
   const SystemEnv system({"status", LogLevel::kError});
   std::vector<std::future<absl::StatusOr<std::string>>> answers;
+  answers.reserve(jobs.size());
   for (const launcher::LocalJob& job : jobs) {
     answers.push_back(std::async(std::launch::async, ask, std::cref(system.env()), std::cref(job)));
   }

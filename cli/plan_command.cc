@@ -62,8 +62,8 @@ absl::StatusOr<std::optional<topology::Topology>> network_of(const PlanFlags& fl
 }
 
 absl::StatusOr<plan::Fleet> fleet_in(const PlanFlags& flags, const topology::Topology& topology) {
-  const auto fleet = plan::fleet_of(topology, static_cast<uint32_t>(flags.workers),
-                                    static_cast<uint32_t>(std::max(flags.summers, int64_t{0})));
+  auto fleet = plan::fleet_of(topology, static_cast<uint32_t>(flags.workers),
+                              static_cast<uint32_t>(std::max(flags.summers, int64_t{0})));
   if (fleet.ok()) return fleet;
   return absl::InvalidArgumentError(absl::StrCat("--topology: ", fleet.status().message()));
 }

@@ -12,7 +12,7 @@ constexpr double kSame = 1e-11;
 
 }  // namespace
 
-FairRates::FairRates(std::vector<double> capacities) {
+FairRates::FairRates(const std::vector<double>& capacities) {
   channels_.reserve(capacities.size());
   for (const double capacity : capacities) add_channel(capacity);
 }

@@ -25,7 +25,7 @@ namespace gleaner::netsim {
 class FairRates {
  public:
   // `capacities[c]` is what channel c carries, in any unit; > 0.
-  explicit FairRates(std::vector<double> capacities);
+  explicit FairRates(const std::vector<double>& capacities);
 
   // Adds a channel and returns its index.
   uint32_t add_channel(double capacity);

@@ -53,7 +53,7 @@ class PlanRun {
 uint64_t PlanRun::count_messages() const {
   uint64_t messages = 0;
   for (const plan::Partition& partition : plan_.partitions) {
-    messages += 2 * (plan_.workers - (partition.owner < plan_.workers ? 1 : 0));
+    messages += uint64_t{2} * (plan_.workers - (partition.owner < plan_.workers ? 1 : 0));
   }
   return messages;
 }

@@ -63,7 +63,7 @@ bool is_utf8(absl::string_view text) {
 }
 
 std::string shortened(absl::string_view text, size_t most_bytes) {
-  const std::string valid = is_utf8(text) ? std::string(text) : with_replacements(text);
+  std::string valid = is_utf8(text) ? std::string(text) : with_replacements(text);
   if (valid.size() <= most_bytes) return valid;
   const size_t most_for_marker = marker(valid).size();  // no marker of a part is longer
   if (most_for_marker > most_bytes / 2) return std::string(cut(valid, most_bytes));

@@ -27,12 +27,14 @@ std::vector<std::string> environment_with(std::map<std::string, std::string> var
     if (equals != nullptr) variables.emplace(std::string(*entry, equals - *entry), equals + 1);
   }
   std::vector<std::string> texts;
+  texts.reserve(variables.size());
   for (const auto& [name, value] : variables) texts.push_back(absl::StrCat(name, "=", value));
   return texts;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (std::string& text : texts) result.push_back(text.data());
   result.push_back(nullptr);
   return result;

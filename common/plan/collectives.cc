@@ -50,7 +50,7 @@ absl::StatusOr<CollectiveBound> hybrid_sharding_bound(const Fleet& fleet, double
     return absl::InvalidArgumentError(
         absl::StrCat(replicas, " replicas do not divide ", fleet.n(), " workers; give a divisor of ", fleet.n()));
   }
-  const double shards = fleet.n() / replicas;
+  const uint32_t shards = fleet.n() / replicas;
   Fleet one_shard;
   one_shard.worker_bits_per_second.assign(replicas, slowest_worker(fleet));
   // Summers count by the sum of their bandwidths.

@@ -35,6 +35,7 @@ MasterCounts in_proportion(const Groups& groups, uint32_t chunks, const std::vec
   std::vector<double> of_groups;
   const auto weight_of = [&](const std::vector<uint32_t>& group) {
     std::vector<double> of_members;
+    of_members.reserve(group.size());
     for (const uint32_t rank : group) of_members.push_back(weights[rank]);
     return of_members;
   };

@@ -110,10 +110,10 @@ bool Outcome::on_exited(uint32_t seat, const RankExit& exit, bool has_job_begun,
 }
 
 // Makes the exit of the rank in this seat the pending failure.
-void Outcome::hold(std::string message, uint32_t seat, absl::Duration now) {
+void Outcome::hold(const std::string& message, uint32_t seat, absl::Duration now) {
   std::set<uint32_t> suspects = find_suspects(options_, roster_, seat, now);
   const absl::Duration since = pending_.has_value() ? pending_->since : now;
-  pending_ = {absl::UnavailableError(std::move(message)), seat, since, true, std::move(suspects)};
+  pending_ = {absl::UnavailableError(message), seat, since, true, std::move(suspects)};
 }
 
 // Returns whether the exit of the rank in this seat can be the cause of the failure. After the loss of a rank, exits of

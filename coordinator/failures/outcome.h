@@ -98,7 +98,7 @@ class Outcome {
   bool is_settled() const;
   bool end(absl::Status status, std::optional<uint32_t> culprit, bool is_loss);
   bool end_by_exit(const std::string& message, uint32_t seat);
-  void hold(std::string message, uint32_t seat, absl::Duration now);
+  void hold(const std::string& message, uint32_t seat, absl::Duration now);
   bool end_by_pending_failure();
 
   const Options& options_;

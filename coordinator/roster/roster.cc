@@ -98,6 +98,7 @@ std::string Roster::located(uint32_t seat) const {
 
 std::string Roster::names(const std::vector<uint32_t>& seats) const {
   std::vector<std::string> names;
+  names.reserve(seats.size());
   for (const uint32_t seat : seats) names.push_back(name(seat));
   return first_few(names);
 }

@@ -51,7 +51,7 @@ Leadership::Leadership(const Parts& parts)
       events_(kube::EventRecorder::start(parts.env, parts.client, "gleaner-operator", parts.options.identity)) {}
 
 absl::Status Leadership::start(uint64_t term) {
-  if (const absl::Status status = identities_.refresh(); !status.ok()) {
+  if (absl::Status status = identities_.refresh(); !status.ok()) {
     report_refusal("v1", "Secret", kSecretName, status);
     return status;
   }
@@ -78,7 +78,7 @@ absl::Status Leadership::start(uint64_t term) {
       kube::Controller::start(parts_.env, {"repair", kRepairThreads}, *repair_, parts_.repairs, &parts_.registry);
   controller_ = kube::Controller::start(parts_.env, {"trainingjob", parts_.options.workers}, *reconciler_, parts_.queue,
                                         &parts_.registry);
-  if (const absl::Status status = publish_endpoint(); !status.ok()) {
+  if (absl::Status status = publish_endpoint(); !status.ok()) {
     report_refusal("discovery.k8s.io/v1", "EndpointSlice", parts_.options.service, status);
     return status;
   }

@@ -55,7 +55,7 @@ absl::Status check_pod_owner(kube::Client& client, const api::TrainingJob& job, 
 
 absl::Status ensure_worker_service(kube::Client& client, const api::TrainingJob& job) {
   const json service = reconcile::worker_service(job);
-  const absl::Status created = client.create(kube::services(), service).status();
+  absl::Status created = client.create(kube::services(), service).status();
   if (!absl::IsAlreadyExists(created)) return created;
   // An apply to a Service of others may meet no conflict, and would take it over.
   GLN_ASSIGN_OR_RETURN(const kube::Object present, client.get(kube::services(), job.meta.ns, job.meta.name));
