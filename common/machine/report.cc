@@ -17,11 +17,6 @@ namespace {
 using nlohmann::json;
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string speed_of(const Bandwidth& bandwidth) {
-  if (!bandwidth.is_known()) return "unknown";
-  return absl::StrCat(format_bits_per_second(bandwidth.bits_per_second), bandwidth.is_assumed ? " *" : "");
-}
-
 void add_line(std::string& text, absl::string_view label, absl::string_view content) {
   absl::StrAppend(&text, absl::StrFormat("%-12s", label), content, "\n");
 }
@@ -29,11 +24,11 @@ void add_line(std::string& text, absl::string_view label, absl::string_view cont
 std::string nvlink_words(const Machine& machine) {
   if (machine.nvlink.empty()) return "no NVLink";
   if (machine.nvlink.size() == 1 && machine.nvlink.front().gpus.size() == machine.gpus.size()) {
-    return absl::StrCat("NVLink joins all GPUs, ", speed_of(machine.nvlink.front().bandwidth), " each");
+    return absl::StrCat("NVLink joins all GPUs, ", words_of(machine.nvlink.front().bandwidth), " each");
   }
   std::vector<std::string> groups;
   for (const NvlinkGroup& group : machine.nvlink) {
-    groups.push_back(absl::StrCat(counted(group.gpus.size(), "GPU"), " at ", speed_of(group.bandwidth)));
+    groups.push_back(absl::StrCat(counted(group.gpus.size(), "GPU"), " at ", words_of(group.bandwidth)));
   }
   return absl::StrCat("NVLink joins ", absl::StrJoin(groups, ", "));
 }
@@ -55,7 +50,7 @@ void add_names(const std::vector<Device>& devices, std::optional<uint32_t> at, i
   std::vector<std::string> names;
   for (const Device& device : devices) {
     if (device.at != at || (!at.has_value() && device.numa_node != numa_node)) continue;
-    names.push_back(absl::StrCat(device.name, " (", speed_of(device.bandwidth), ")"));
+    names.push_back(absl::StrCat(device.name, " (", words_of(device.bandwidth), ")"));
   }
   row.push_back(names.empty() ? "-" : absl::StrJoin(names, ", "));
 }
@@ -68,7 +63,7 @@ std::string switch_table(const Machine& machine) {
   for (uint32_t at = 0; at < machine.switches.size(); ++at) {
     const Switch& node = machine.switches[at];
     std::vector<std::string>& row =
-        rows.emplace_back(std::vector{node.name, node_words(node.numa_node), speed_of(node.bandwidth)});
+        rows.emplace_back(std::vector{node.name, node_words(node.numa_node), words_of(node.bandwidth)});
     add_names(machine.gpus, at, node.numa_node, row);
     add_names(machine.nics, at, node.numa_node, row);
   }
@@ -101,7 +96,7 @@ std::string link_table(const Candidate& candidate) {
     const auto is_same = [&](const Link& link) { return is_alike(link, links[i]); };
     if (std::find_if(links.begin(), links.end(), is_same) != links.begin() + static_cast<ptrdiff_t>(i)) continue;
     rows.push_back({name_of(links[i]), absl::StrCat(std::count_if(links.begin(), links.end(), is_same)),
-                    format_bytes(links[i].bytes), speed_of(links[i].bandwidth),
+                    format_bytes(links[i].bytes), words_of(links[i].bandwidth),
                     links[i].bandwidth.is_known() ? format_seconds(links[i].seconds()) : "not counted"});
   }
   return align(rows, "lrrrl");
@@ -160,15 +155,6 @@ bool has_assumed(const Machine& machine) {
          std::any_of(machine.nvlink.begin(), machine.nvlink.end(), is_assumed);
 }
 
-json json_of(const Link& link) {
-  json object = {{"link", name_of(link)}, {"bytes", link.bytes}};
-  if (!link.bandwidth.is_known()) return object;
-  object["bandwidth"] = link.bandwidth.bits_per_second;
-  object["assumed"] = link.bandwidth.is_assumed;
-  object["seconds"] = link.seconds();
-  return object;
-}
-
 json json_of(const Machine& machine, const Candidate& candidate) {
   json object = {{"way", name_of(candidate.way)}, {"possible", candidate.is_possible()}, {"runs", candidate.runs()}};
   if (!candidate.runs()) object["why_not_run"] = candidate.unable;
@@ -180,12 +166,26 @@ json json_of(const Machine& machine, const Candidate& candidate) {
   object["seconds"] = candidate.seconds;
   object["busiest"] = name_of(candidate.links[candidate.busiest]);
   object["links"] = json::array();
-  for (const Link& link : candidate.links) object["links"].push_back(json_of(link));
+  for (const Link& link : candidate.links) object["links"].push_back(to_json(link));
   for (const uint32_t root : candidate.roots) object["roots"].push_back(machine.gpus[root].name);
   return object;
 }
 
 }  // namespace
+
+std::string words_of(const Bandwidth& bandwidth) {
+  if (!bandwidth.is_known()) return "unknown";
+  return absl::StrCat(format_bits_per_second(bandwidth.bits_per_second), bandwidth.is_assumed ? " *" : "");
+}
+
+json to_json(const Link& link) {
+  json object = {{"link", name_of(link)}, {"bytes", link.bytes}};
+  if (!link.bandwidth.is_known()) return object;
+  object["bandwidth"] = link.bandwidth.bits_per_second;
+  object["assumed"] = link.bandwidth.is_assumed;
+  object["seconds"] = link.seconds();
+  return object;
+}
 
 std::string to_text(const Machine& machine, const Choice& choice, const Step& step) {
   std::string text;

@@ -16,4 +16,9 @@ std::string to_text(const Machine& machine, const Choice& choice, const Step& st
 // runner-up and the one that Gleaner goes today. docs/topology.md lists the fields.
 nlohmann::json to_json(const Machine& machine, const Choice& choice, const Step& step = {});
 
+// Returns "105 Gbit/s *", where * marks an assumed bandwidth.
+std::string words_of(const Bandwidth& bandwidth);
+// Returns an element of a way's "links".
+nlohmann::json to_json(const Link& link);
+
 }  // namespace gleaner::machine

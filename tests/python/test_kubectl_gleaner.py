@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from conftest import BUILD, GLEANER, TIMEOUT
 from real_api import Api, binaries, real_api, small_job
 
@@ -73,9 +74,13 @@ def add_cluster(api: Api) -> None:
             "speedSource": "Sysfs",
             "spare": {"cpus": "6", "memoryBytes": 8 << 30, "bitsPerSecond": 9_000_000_000},
         }
+        if name in ("worker-node-0", "worker-node-1"):
+            status["gpus"] = [{"uuid": f"GPU-{name}-{i}", "pciSwitch": f"s{i // 2}"} for i in range(4)]
         answer = api.patch(profile, {"status": status}, "/status")
         assert answer.ok, answer.message
     job = small_job("digits", communication={"summers": {"min": 0, "max": 2}})
+    container = job["spec"]["workers"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"nvidia.com/gpu": 4}}
     assert api.create(job).ok
     conditions = [
         {"type": "Running", "status": "True", "reason": "AllWorkersRun", "message": "", "lastTransitionTime": now()}
@@ -191,6 +196,39 @@ def test_explain(cluster: Api) -> None:
     assert "summer-1 on n1 added" in text
     assert explained["autoscaler"]["reason"] == "WorthIt" and explained["autoscaler"]["wanted"] == 2
     assert [machine["node"] for machine in explained["machines"]][4:] == ["summer-node-0", "summer-node-1"]
+
+
+def test_explain_shows_ways_of_gpus(cluster: Api) -> None:
+    text = shown(cluster, "explain", "digits")
+    assert "GPUs       4 in each machine of worker-0, worker-1; best way cpu-assisted: " in text
+    assert "Gleaner goes copy today: " in text
+    assert "Unknown for worker-2: the NodeProfile of worker-node-2 has no GPU; worker-3: " in text
+    gpus = json.loads(shown(cluster, "explain", "digits", "-o", "json"))["gpus"]
+    assert gpus["gpus_of_worker"] == 4 and gpus["machines"][0]["today"]["way"] == "copy"
+
+
+def test_explain_goes_on_without_profiles(cluster: Api, tmp_path: Path) -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    rights = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    metadata = {"name": "reader"}
+    rule = {"apiGroups": ["gleaner.dev"], "resources": ["trainingjobs", "reductionplans"], "verbs": ["get"]}
+    binding = {
+        "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
+    }
+    assert cluster.ask("POST", accounts, {"metadata": metadata}).ok
+    assert cluster.ask("POST", f"{rights}/roles", {"metadata": metadata, "rules": [rule]}).ok
+    assert cluster.ask("POST", f"{rights}/rolebindings", binding).ok
+    answer = cluster.ask("POST", f"{accounts}/reader/token", {"spec": {}})
+    assert answer.ok, answer.message
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": answer.body["status"]["token"]}
+    kubeconfig = tmp_path / "reader"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    text = shown(cluster, "explain", "digits", "-n", "default", "--kubeconfig", str(kubeconfig))
+    assert "GPUs       unknown, since NodeProfiles can't be read: no access: " in text
+    assert "Autoscaler 2 summers wanted" in text
 
 
 def test_plan_of_a_job(cluster: Api) -> None:
