@@ -15,7 +15,8 @@ std::string range(const LinkClass::Range& range, std::string (*format)(double)) 
 }
 
 std::string bandwidth(const LinkClass& one) {
-  const std::string up = range(one.up, format_bits_per_second), down = range(one.down, format_bits_per_second);
+  std::string up = range(one.up, format_bits_per_second);
+  const std::string down = range(one.down, format_bits_per_second);
   if (up == down) return up;
   return absl::StrCat(up, one.lower == one.upper ? ", " : " up, ", down, one.lower == one.upper ? " back" : " down");
 }
