@@ -53,6 +53,7 @@ std::string name_of(Place place);
 // An address in the memory of a device: a CUdeviceptr, which the host must not dereference. For the host device it is a
 // pointer.
 enum class Address : uint64_t {};
+inline Address address_of(ConstBytes bytes) { return Address{reinterpret_cast<uintptr_t>(bytes.data())}; }
 
 // A stream of the caller, as the number of its CUstream: torch.cuda.current_stream().cuda_stream. 0 is the legacy
 // default stream of the device, and the only one of the host device.

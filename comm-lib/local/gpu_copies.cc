@@ -11,8 +11,6 @@ namespace {
 
 constexpr absl::Duration kDrainTimeout = absl::Seconds(10);
 
-device::Address gpu_address(ConstBytes bytes) { return device::Address{reinterpret_cast<uintptr_t>(bytes.data())}; }
-
 }  // namespace
 
 absl::Status GpuCopies::open(const device::Access& access) {
@@ -25,12 +23,12 @@ absl::Status GpuCopies::open(const device::Access& access) {
 absl::Status GpuCopies::to_shared(const device::Access& access, ConstBytes from, MutableBytes to, uint64_t tag) {
   GLN_RETURN_IF_ERROR(pin(to));
   GLN_ASSIGN_OR_RETURN(device::ReportingStream* const stream, copier_->behind(access));
-  GLN_RETURN_IF_ERROR((*stream)->copy_to_host(gpu_address(from), to));
+  GLN_RETURN_IF_ERROR((*stream)->copy_to_host(device::address_of(from), to));
   return stream->notify(tag);
 }
 
 absl::Status GpuCopies::to_gpu(ConstBytes from, MutableBytes to, uint64_t tag) {
-  return copier_->to_device(from, gpu_address(to), tag);
+  return copier_->to_device(from, device::address_of(to), tag);
 }
 
 void GpuCopies::mark(const device::Access& access) { copier_->record_all(*access.copied).IgnoreError(); }

@@ -14,8 +14,6 @@ device::Address behind(device::Address address, size_t bytes) {
   return device::Address{static_cast<uint64_t>(address) + bytes};
 }
 
-device::Address address_of(ConstBytes bytes) { return device::Address{reinterpret_cast<uintptr_t>(bytes.data())}; }
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GpuSums>> GpuSums::create(device::Device* device, device::Copier* copier, uint32_t rank,
@@ -85,7 +83,7 @@ absl::Status GpuSums::copy_in(uint32_t batch, uint32_t tensor, const device::Acc
   for (uint32_t owner = 0; owner < ranks_; ++owner) {
     const Slice slice = slice_of(input.size(), ranks_, owner);
     if (owner == rank_ || slice.begin == slice.end) continue;
-    GLN_RETURN_IF_ERROR((*copies)->copy_on_device(behind(address_of(input), slice.begin),
+    GLN_RETURN_IF_ERROR((*copies)->copy_on_device(behind(device::address_of(input), slice.begin),
                                                   found.slot(owner, rank_, tensor), slice.end - slice.begin));
   }
   return copies->notify(tag);
@@ -96,7 +94,7 @@ absl::Status GpuSums::sum(uint32_t batch, uint32_t tensor, ConstBytes input, Mut
   const Slice slice = slice_of(input.size(), ranks_, rank_);
   const DataType type = found.tensors[tensor].type;
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    sources_[rank] = rank == rank_ ? behind(address_of(input), slice.begin) : found.slot(rank_, rank, tensor);
+    sources_[rank] = rank == rank_ ? behind(device::address_of(input), slice.begin) : found.slot(rank_, rank, tensor);
   }
   const device::Address sum = behind(found.zones[rank_]->address(), found.layouts[rank_].tensors[tensor].sum);
   GLN_RETURN_IF_ERROR(kernels_->sum(*sums_, type, sources_, sum, (slice.end - slice.begin) / size_of(type)));
@@ -113,8 +111,8 @@ absl::Status GpuSums::gather(uint32_t batch, uint32_t tensor, MutableBytes outpu
   const Batch& found = batches_.at(batch);
   for (uint32_t owner = 0; owner < ranks_; ++owner) {
     const Slice slice = slice_of(output.size(), ranks_, owner);
-    GLN_RETURN_IF_ERROR(results_->copy_on_device(found.slot(owner, owner, tensor),
-                                                 behind(address_of(output), slice.begin), slice.end - slice.begin));
+    GLN_RETURN_IF_ERROR(results_->copy_on_device(
+        found.slot(owner, owner, tensor), behind(device::address_of(output), slice.begin), slice.end - slice.begin));
   }
   return results_.notify(tag);
 }

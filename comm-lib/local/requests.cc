@@ -94,27 +94,27 @@ absl::Status Requests::start(uint32_t tensor, ReduceOp op, ConstBytes input, Mut
 
 // The input of a tensor in flight is unchanged, so it can be copied again.
 absl::Status Requests::copy(uint32_t tensor, uint64_t step) {
-  if (!is_ready(tensor, step) || !tensors_[tensor].by_gpu) return unexpected("COPY", tensor, step);
+  if (!is_at(tensor, step, Stage::kReady) || !tensors_[tensor].by_gpu) return unexpected("COPY", tensor, step);
   tensors_[tensor].by_gpu = false;
   enter(tensor, Stage::kCopyingIn, {0, tensors_[tensor].bytes});
   return absl::OkStatus();
 }
 
-bool Requests::is_ready(uint32_t tensor, uint64_t step) const {
-  return tensor < tensors_.size() && tensors_[tensor].stage == Stage::kReady && tensors_[tensor].step == step;
+bool Requests::is_at(uint32_t tensor, uint64_t step, Stage stage) const {
+  return tensor < tensors_.size() && tensors_[tensor].stage == stage && tensors_[tensor].step == step;
 }
 
 absl::Status Requests::reduce(uint32_t tensor, uint64_t step, bool by_gpu) {
-  if (!is_ready(tensor, step) || tensors_[tensor].by_gpu != by_gpu) return unexpected("REDUCE", tensor, step);
+  if (!is_at(tensor, step, Stage::kReady) || tensors_[tensor].by_gpu != by_gpu) {
+    return unexpected("REDUCE", tensor, step);
+  }
   enter(tensor, Stage::kReducing, slice_of(tensors_[tensor].bytes, local_size_, local_rank_));
   return absl::OkStatus();
 }
 
 absl::Status Requests::finish(uint32_t tensor, uint64_t step, absl::Status result, bool by_gpu) {
-  if (tensor >= tensors_.size() || tensors_[tensor].step != step || (by_gpu && !tensors_[tensor].by_gpu) ||
-      (tensors_[tensor].stage != Stage::kReady && tensors_[tensor].stage != Stage::kReduced)) {
-    return unexpected("RESULT", tensor, step);
-  }
+  const bool is_expected = is_at(tensor, step, Stage::kReady) || is_at(tensor, step, Stage::kReduced);
+  if (!is_expected || (by_gpu && !tensors_[tensor].by_gpu)) return unexpected("RESULT", tensor, step);
   Tensor& found = tensors_[tensor];
   found.result = std::move(result);
   if (by_gpu) {
@@ -129,9 +129,7 @@ absl::Status Requests::finish(uint32_t tensor, uint64_t step, absl::Status resul
 }
 
 absl::Status Requests::gather(uint32_t tensor, uint64_t step) {
-  if (tensor >= tensors_.size() || tensors_[tensor].stage != Stage::kPlaced || tensors_[tensor].step != step) {
-    return unexpected("GATHER", tensor, step);
-  }
+  if (!is_at(tensor, step, Stage::kPlaced)) return unexpected("GATHER", tensor, step);
   enter(tensor, Stage::kCopyingOut, {0, tensors_[tensor].bytes});
   return absl::OkStatus();
 }

@@ -129,7 +129,7 @@ class Requests {
   absl::Status work_by_gpu(uint32_t tensor);
   size_t do_portion(Tensor& tensor, size_t budget);
   Finished leave(uint32_t tensor);
-  bool is_ready(uint32_t tensor, uint64_t step) const;
+  bool is_at(uint32_t tensor, uint64_t step, Stage stage) const;
   absl::Status unexpected(absl::string_view message, uint32_t tensor, uint64_t step) const;
 
   const uint32_t local_rank_;

@@ -15,7 +15,7 @@ using device::MemoryKind;
 using device::Place;
 
 absl::StatusOr<Location> location_of(const device::Driver& driver, ConstBytes memory) {
-  return device::locate(&driver, device::Address{reinterpret_cast<uintptr_t>(memory.data())});
+  return device::locate(&driver, device::address_of(memory));
 }
 
 absl::Status check_on_host(const device::Driver& driver, ConstBytes memory) {

@@ -30,8 +30,6 @@ size_t ring_bytes(const plan::Plan& plan, const StageOptions& options) {
   return std::clamp<size_t>(2 * (window + 2 * kQueuedToHostBytes), kLeastRingBytes, kMostRingBytes);
 }
 
-Address address_of(ConstBytes bytes) { return Address{reinterpret_cast<uintptr_t>(bytes.data())}; }
-
 }  // namespace
 
 // The copies use pinned memory of this stage and memory of the program, so they end first. If they do not, because the
