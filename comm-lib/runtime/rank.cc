@@ -114,6 +114,8 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
   std::unique_ptr<DeviceMarks> marks;
   if (const absl::Status wrong = device_.begin(gpu, request.request, marks); !wrong.ok()) {
     declarations_.end(tensor);
+    // Other ranks would wait for this one, whose program may catch the error and go on without its GPU.
+    if (absl::IsDataLoss(wrong)) io_.end_session(wrong);
     return absl::Status(wrong.code(), absl::StrCat("tensor '", declared.name, "': ", wrong.message()));
   }
   const Declarations::Unsent unsent = declarations_.take_unsent(tensor, op);

@@ -49,6 +49,8 @@ class RankIo : public member::Listener,
   void on_event(const member::Event& event) override;
   // Begins a request.
   void push_pull(DeclaredRequest request) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  // Ends the session with an error that concerns all ranks, such as a failure of the GPU.
+  void end_session(const absl::Status& why) { on_failed(why); }
   // Ends a step of the program.
   void step();
   absl::Status register_memory(MutableBytes memory) ABSL_LOCKS_EXCLUDED(loop_.turn());
