@@ -15,8 +15,8 @@ constexpr absl::Duration kDrainTimeout = absl::Seconds(10);
 
 absl::Status GpuCopies::open(const device::Access& access) {
   if (copier_ != nullptr) return absl::OkStatus();
+  GLN_ASSIGN_OR_RETURN(copier_, device::Copier::create(access.device));
   device_ = access.device;
-  GLN_ASSIGN_OR_RETURN(copier_, device::Copier::create(device_));
   return absl::OkStatus();
 }
 

@@ -37,7 +37,9 @@ void Requests::add(std::span<const TensorShape> tensors) {
 }
 
 void Requests::attach(const Layout& layout, std::byte* memory) {
-  gpu_.add({memory, layout.total_bytes()});
+  // The areas that this rank's GPU uses; both begin at a page.
+  gpu_.add({memory + local_rank_ * layout.slot_bytes, layout.slot_bytes});
+  gpu_.add({memory + layout.sums_begin(), layout.sums_bytes});
   batches_.push_back(layout.first);
   for (size_t i = 0; i < layout.offsets.size(); ++i) {
     const auto id = static_cast<uint32_t>(layout.first + i);
@@ -80,7 +82,11 @@ absl::Status Requests::start(uint32_t tensor, ReduceOp op, ConstBytes input, Mut
     return absl::FailedPreconditionError(
         absl::StrCat("tensor ", tensor, " is still in flight: wait for its last push_pull first"));
   }
-  if (!access.is_host()) GLN_RETURN_IF_ERROR(gpu_.open(access));
+  if (!access.is_host()) {
+    // An error ends the group, since other ranks would wait for this request.
+    gpu_failure_.Update(gpu_.open(access));
+    if (!gpu_failure_.ok()) return absl::OkStatus();
+  }
   ++in_flight_;
   found.op = op;
   found.input = input;

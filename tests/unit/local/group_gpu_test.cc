@@ -155,6 +155,14 @@ TEST_P(GroupGpu, FailedGpuFailsTheGroup) {
   }
 }
 
+TEST_P(GroupGpu, GpuThatCantBeOpenedFailsTheGroup) {
+  start(0);
+  double_.fail_next("cuStreamCreateWithPriority", device::CUDA_ERROR_OUT_OF_MEMORY);
+  start(1);
+  ASSERT_TRUE(ranks_->until([&] { return ranks_->all([](const TestRank& rank) { return rank.failed.has_value(); }); }));
+  EXPECT_THAT(std::string((*ranks_)[0].failed->message()), HasSubstr("local rank 1"));
+}
+
 // The segment is unmapped after the copy into it.
 TEST_P(GroupGpu, EndWaitsForCopies) {
   start(0, true);
