@@ -146,9 +146,10 @@ class AdapterStatistics {
 // Waits for descriptors of others, such as another transport, together with the transport's own.
 class DescriptorWatcher {
  public:
-  // Lets every wait also end when `descriptor` is readable; the next poll() then sets `*readable`. Closing the
-  // descriptor ends this.
+  // Lets every wait also end when `descriptor` is readable; the next poll() then sets `*readable`.
   virtual absl::Status watch_beside(int descriptor, bool* readable) = 0;
+  // Ends watch_beside(). Must be called before the descriptor is closed.
+  virtual void unwatch(int descriptor) = 0;
 
  protected:
   ~DescriptorWatcher() = default;

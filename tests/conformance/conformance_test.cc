@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <thread>
 
 #include "tests/conformance/rig.h"
@@ -266,6 +270,26 @@ TEST_P(Conformance, BothEndsReportTheTransportThatCarriesTheConnection) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(name_of(client->kind()), name_of(GetParam().kind));
   EXPECT_EQ(name_of(server->kind()), name_of(GetParam().kind));
+}
+
+// A child that the process forks, such as one of PyTorch's data loaders, holds copies of all descriptors.
+TEST_P(Conformance, AClosingReachesBothSidesWhileAForkedChildLives) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::pause();
+    _exit(0);
+  }
+  client->close(absl::OkStatus());
+  const bool closed =
+      rig_->poll_until([&] { return rig_->client_end.closed.size() == 1 && rig_->server_end.closed.size() == 1; });
+  for (int i = 0; i < 10; ++i) rig_->poll_both();  // no event is left for the connections, which are gone
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(closed);
 }
 
 TEST_P(Conformance, SendingAfterCloseIsDropped) {

@@ -71,7 +71,10 @@ absl::Status Transport::add(const Option& option) {
 absl::Status Transport::drop(Inner& inner, const absl::Status& why) {
   const Kind kind = inner.option.kind;
   inner.spinner = nullptr;
-  inner.transport.reset();  // this closes its descriptor, which ends watch_beside()
+  if (inner.transport != nullptr && inner.transport->descriptor() >= 0) {  // watched since create()
+    tcp_->extensions().descriptor_watcher->unwatch(inner.transport->descriptor());
+  }
+  inner.transport.reset();
   inner.ready = false;
   inner.unusable = why;
   absl::Status failure(why.code(), absl::StrCat("transport ", name_of(kind), ": ", why.message()));

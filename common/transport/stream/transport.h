@@ -42,6 +42,9 @@ class Transport : public transport::Transport, public DescriptorWatcher {
   }
   void wake() final { waker_->wake(); }
   absl::Status watch_beside(int descriptor, bool* readable) final;
+  // Must be called before a watched descriptor is closed: while a forked child holds a copy of it, epoll goes on to
+  // report its events.
+  void unwatch(int descriptor) final { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr); }
   Extensions extensions() override { return {.descriptor_watcher = this}; }
 
   // The public functions below are for connections and listeners.
@@ -55,8 +58,7 @@ class Transport : public transport::Transport, public DescriptorWatcher {
   // Makes poll() read the connection without an event: it has more to read than one turn allows, or bytes that epoll
   // does not report.
   void schedule_read(Connection* connection);
-  // Adds, changes or removes a descriptor, with `operation` and `events` as in epoll_ctl(2). Closing the descriptor
-  // removes it.
+  // Adds, changes or removes a descriptor, with `operation` and `events` as in epoll_ctl(2).
   absl::Status watch(int operation, int descriptor, uint32_t events, Source* source);
   // Returns the server's side of a handshake with a new peer; nullopt if there are no random numbers, which is logged.
   // If there are too many unauthenticated connections, closes the oldest: a peer that knows the secret finishes its
