@@ -52,9 +52,7 @@ class ScheduleRun {
   absl::Status go_on(uint32_t rank, uint64_t partition);
   // Returns the width of a message's values.
   uint32_t width_of(uint32_t message) const {
-    const Message& sent = messages_.all()[message];
-    const bool is_partial = schedule_.programs[sent.to][sent.receive].kind == OpKind::kReceiveReduce;
-    return is_partial ? partitions_.partial_width : 1;
+    return messages_.all()[message].take == collective::Take::kReduce ? partitions_.partial_width : 1;
   }
   // Returns the connection between two ranks.
   uint32_t connection(uint32_t from, uint32_t to);

@@ -80,7 +80,7 @@ absl::StatusOr<std::optional<Mismatch>> ScheduleOracle::check(DataType type, uin
       const uint32_t rank = is_in_order_of_workers ? worker : plan_.schedule->rank_of[worker];
       inputs[rank] = contribution(type, step, first + element, bytes, worker);
     }
-    GLN_ASSIGN_OR_RETURN(const auto results, collective::execute(schedule_, reduction, std::move(inputs)));
+    GLN_ASSIGN_OR_RETURN(const auto results, collective::execute_all_reduce(schedule_, reduction, std::move(inputs)));
     if (auto mismatch = first_mismatch(type, results.front(), got.subspan(at, bytes))) {
       mismatch->element += element;
       return mismatch;

@@ -13,6 +13,7 @@ namespace {
 using collective::Op;
 using collective::OpKind;
 using collective::Schedule;
+using collective::Take;
 
 constexpr size_t kPieceBytes = 1 << 20;
 constexpr size_t kShownSteps = 12;  // lines of the table
@@ -21,13 +22,14 @@ void append_op(std::string& text, const Op& op) {
   const bool sends = op.kind == OpKind::kSend;
   absl::StrAppend(&text, "{\"op\": \"", sends ? "send" : "receive", "\", \"peer\": ", op.peer, ", \"step\": ", op.step);
   absl::StrAppend(&text, ", \"slice\": [", op.slice.first, ", ", op.slice.count, "]");
-  if (!sends) absl::StrAppend(&text, ", \"reduce\": ", op.kind == OpKind::kReceiveReduce ? "true" : "false");
+  absl::StrAppend(&text, ", \"reduce\": ", op.take == Take::kReduce ? "true" : "false");
   text += "}";
 }
 
 std::string head_of(const Schedule& schedule) {
   std::string text = absl::StrCat("{\n  \"algorithm\": \"", schedule.algorithm, "\",\n  \"ranks\": ", schedule.ranks);
   absl::StrAppend(&text, ",\n  \"postcondition\": \"", name_of(schedule.postcondition), "\"");
+  if (has_root(schedule.postcondition)) absl::StrAppend(&text, ",\n  \"root\": ", schedule.root);
   absl::StrAppend(&text, ",\n  \"chunks\": ", schedule.chunks, ",\n  \"steps\": ", schedule.steps);
   if (!schedule.stages.empty()) {
     text += ",\n  \"stages\": [";
@@ -45,13 +47,17 @@ std::string head_of(const Schedule& schedule) {
   return text;
 }
 
-// Returns the share of the vector that a number of chunks is: "1.7500".
+// Returns the share of a block that a number of chunks is: "1.7500".
 std::string share(uint64_t chunks, const Schedule& schedule) {
   return absl::StrFormat("%.4f", static_cast<double>(chunks) / schedule.chunks_per_block());
 }
 
 std::string range_of(uint64_t least, uint64_t most, const Schedule& schedule) {
   return least == most ? share(most, schedule) : absl::StrCat(share(least, schedule), " to ", share(most, schedule));
+}
+
+std::string root_of(const Schedule& schedule) {
+  return has_root(schedule.postcondition) ? absl::StrCat(", root ", schedule.root) : "";
 }
 
 // Returns "4 groups of 3: [0 1 2] [3 4 5] ...".
@@ -110,13 +116,15 @@ absl::Status write_json(const Schedule& schedule,
 absl::StatusOr<std::string> to_table(const Schedule& schedule) {
   GLN_ASSIGN_OR_RETURN(const collective::Summary summary, collective::summarize(schedule));
   const uint64_t n = schedule.ranks;
-  std::string text =
-      absl::StrCat(schedule.algorithm, ": ", counted(n, "rank"), ", ", counted(schedule.chunks, "chunk"), ", ",
-                   counted(schedule.steps, "step"), ", ", counted(summary.messages, "message"), "\n");
+  std::string text = absl::StrCat(schedule.algorithm, ": ", counted(n, "rank"), root_of(schedule), ", ",
+                                  counted(schedule.chunks, "chunk"), ", ", counted(schedule.steps, "step"), ", ",
+                                  counted(summary.messages, "message"), "\n");
   for (size_t stage = 0; stage < schedule.stages.size(); ++stage) {
     absl::StrAppend(&text, "stage ", stage, ": ", describe(schedule.stages[stage]), "\n");
   }
-  absl::StrAppend(&text, "of the vector's S bytes, each rank sends ",
+  // In an all-gather a block is the vector of a rank.
+  const bool is_vector = schedule.blocks() == 1 || schedule.postcondition == collective::Postcondition::kAllGather;
+  absl::StrAppend(&text, "of ", is_vector ? "the vector" : "a block", "'s S bytes, each rank sends ",
                   range_of(summary.least_sent, summary.most_sent, schedule), " and receives ",
                   range_of(summary.least_received, summary.most_received, schedule));
   if (schedule.postcondition == collective::Postcondition::kAllReduce) {

@@ -15,8 +15,8 @@
 // for its slice, and adds it to the work buffer or replaces a part of it. A sum that is complete is divided, for an
 // average, and rounded to the tensor's type, before other workers get it. At the end of the program the results go into
 // the piece's output. After an all-gather, each worker adds all contributions by itself, in the order of workers. The
-// bits are those of collective::execute() (common/collective/oracle.h). All partitions in flight execute beside each
-// other, so that links stay full. A piece is done when its last program has ended. See cursor.h.
+// bits are those of collective::execute_all_reduce() (common/collective/oracle.h). All partitions in flight execute
+// beside each other, so that links stay full. A piece is done when its last program has ended. See cursor.h.
 //
 // The schedule's rules (docs/schedules.md) let a work buffer be sent from: no receive changes a part of it before the
 // peer has received what was sent. The work buffer lives until the peers have confirmed all its slices.

@@ -3,29 +3,6 @@
 #include <algorithm>
 
 namespace gleaner::executor {
-namespace {
-
-// Finds what the peers of a rank do with its messages.
-class Receivers {
- public:
-  Receivers(const collective::Schedule& schedule, uint32_t rank)
-      : schedule_(schedule), rank_(rank), next_(schedule.ranks) {}
-
-  // Returns the receive that takes the rank's next message to `peer`. Call it once for each send, in their order.
-  collective::OpKind next(uint32_t peer) {
-    const std::vector<collective::Op>& program = schedule_.programs[peer];
-    uint32_t& at = next_[peer];
-    while (program[at].kind == collective::OpKind::kSend || program[at].peer != rank_) ++at;
-    return program[at++].kind;
-  }
-
- private:
-  const collective::Schedule& schedule_;
-  const uint32_t rank_;
-  std::vector<uint32_t> next_;  // by peer: index of an operation
-};
-
-}  // namespace
 
 Program::Program(const collective::Schedule& schedule, std::span<const uint32_t> ranks, uint32_t worker)
     : chunks_(schedule.chunks), source_of_(schedule.ranks, kNone) {
@@ -36,10 +13,8 @@ Program::Program(const collective::Schedule& schedule, std::span<const uint32_t>
   for (uint32_t i = 0; gathers && i < schedule.ranks; ++i) blocks_.push_back(rank_of(i));
   std::vector<uint32_t> last_from;  // by source: index of the last receive so far
   std::vector<bool> is_finished(chunks_, gathers);
-  Receivers receivers(schedule, rank_of(worker));
   for (const collective::Op& op : schedule.programs[rank_of(worker)]) {
-    const collective::OpKind receive = op.kind == collective::OpKind::kSend ? receivers.next(op.peer) : op.kind;
-    const bool is_result = receive == collective::OpKind::kReceiveCopy && !gathers;
+    const bool is_result = op.take == collective::Take::kCopy && !gathers;
     if (is_result && op.kind == collective::OpKind::kSend) finish(op.slice, is_finished);
     if (is_result) std::fill_n(is_finished.begin() + op.slice.first, op.slice.count, true);
     const Content content = gathers ? Content::kContributions : is_result ? Content::kResults : Content::kPartialSums;
@@ -51,9 +26,9 @@ Program::Program(const collective::Schedule& schedule, std::span<const uint32_t>
 void Program::add_message(const collective::Op& op, Content content, uint32_t peer, std::vector<uint32_t>& last_from) {
   const auto index = static_cast<uint32_t>(operations_.size());
   Operation& operation = operations_.emplace_back();
-  operation.kind = op.kind == collective::OpKind::kSend            ? Kind::kSend
-                   : op.kind == collective::OpKind::kReceiveReduce ? Kind::kAdd
-                                                                   : Kind::kCopy;
+  operation.kind = op.kind == collective::OpKind::kSend   ? Kind::kSend
+                   : op.take == collective::Take::kReduce ? Kind::kAdd
+                                                          : Kind::kCopy;
   operation.content = content;
   operation.peer = peer;
   operation.slice = op.slice;

@@ -37,7 +37,8 @@ class Program {
     uint64_t count = 0;
   };
 
-  // `ranks`: by worker, its rank in the schedule; empty: worker i has rank i.
+  // `ranks`: by worker, its rank in the schedule; empty: worker i has rank i. Reads only the program of the worker's
+  // rank in an all-reduce or all-gather.
   Program(const collective::Schedule& schedule, std::span<const uint32_t> ranks, uint32_t worker);
 
   const std::vector<Operation>& operations() const { return operations_; }

@@ -48,7 +48,8 @@ absl::Status Schedules::prepare(const plan::Plan& plan, uint32_t worker) {
       programs.push_back(programs[static_cast<size_t>(equal - plan.schedules.begin())]);
       continue;
     }
-    const absl::StatusOr<collective::Schedule> schedule = collective::make_schedule(spec, plan.workers);
+    const uint32_t rank = spec.rank_of.empty() ? worker : spec.rank_of[worker];
+    const auto schedule = collective::make_schedule(spec, collective::Collective{.ranks = plan.workers}, rank);
     if (!schedule.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("the plan of epoch ", plan.epoch, " has schedule ", i, " (",
                                                      spec.algorithm, "), which ", plan.workers,

@@ -1,4 +1,4 @@
-// make_schedule() makes the schedule by which ranks sum their vectors, of its description (spec.h). Pure.
+// make_schedule() makes the schedule of a collective, of its description (spec.h). Pure.
 //
 // clang-format off
 //   algorithm         ranks             parameters
@@ -12,6 +12,14 @@
 //   racks             any               factors: {racks, ranks in each}; or group_sizes
 //   two-level         any               factors: {groups, ranks in each}; or group_sizes; default: √n groups
 //                                       whose sizes differ by at most one. Also masters
+//
+// These are the algorithms of an all-reduce. Those of other collectives have no parameters:
+//   reduce            binomial
+//   broadcast         binomial; scatter-ring for large vectors
+//   all-gather        ring; gather
+//   reduce-scatter    ring; halving for powers of two; direct
+//   gather, scatter   direct; binomial
+//   all-to-all        direct
 // clang-format on
 #pragma once
 
@@ -29,15 +37,23 @@ inline constexpr uint32_t kMaxRanks = 65536;
 // A larger schedule is refused before it is made. It takes 20 bytes of memory for each operation.
 inline constexpr uint64_t kMaxOperations = 20'000'000;
 
-// Returns the names of all algorithms.
-std::span<const absl::string_view> algorithms();
+// An all-to-all has ranks² blocks.
+inline constexpr uint32_t kMaxAllToAllRanks = 1024;
+
+// Returns the names of a collective's algorithms.
+std::span<const absl::string_view> algorithms(Postcondition postcondition = Postcondition::kAllReduce);
 
 // Returns whether an algorithm takes Spec::group_sizes. An unknown one does not.
 bool takes_groups(absl::string_view algorithm);
 
-// Makes the schedule among this number of ranks; Spec::rank_of does not matter. InvalidArgument says what would do: the
-// algorithm is unknown, a parameter is out of range, does not fit the number of ranks, is missing, or is not one of the
-// algorithm's, or the schedule would have more than kMaxOperations operations.
+// Makes the schedule of a collective, or with `only` the program of one rank (schedule.h); Spec::rank_of does not
+// matter. The algorithm `gather` of an all-reduce makes an all-gather. InvalidArgument says what would do: the
+// collective has no such algorithm, a parameter is out of range, does not fit the number of ranks, is missing, or is
+// not one of the algorithm's, the root or the number of ranks is out of range, or the schedule would have more than
+// kMaxOperations operations.
+absl::StatusOr<Schedule> make_schedule(const Spec& spec, const Collective& collective, OnlyRank only = {});
+
+// Makes the schedule of an all-reduce among this number of ranks.
 absl::StatusOr<Schedule> make_schedule(const Spec& spec, uint32_t ranks);
 
 }  // namespace gleaner::collective

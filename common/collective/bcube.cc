@@ -27,7 +27,7 @@ uint32_t default_radix(uint32_t ranks) {
   return radix;
 }
 
-absl::StatusOr<Schedule> bcube(uint32_t ranks, uint32_t radix) {
+absl::StatusOr<Schedule> bcube(uint32_t ranks, uint32_t radix, OnlyRank only) {
   if (radix < 2) return absl::InvalidArgumentError(absl::StrCat("the radix is ", radix, "; give 2 or more"));
   const int rounds = rounds_of(ranks, radix);
   if (rounds < 0) {
@@ -38,7 +38,7 @@ absl::StatusOr<Schedule> bcube(uint32_t ranks, uint32_t radix) {
     return absl::InvalidArgumentError(absl::StrCat("bcube needs a power of the radix as the number of ranks; ", ranks,
                                                    " is no power of ", radix, ": give the radix ", fitting, ranks));
   }
-  ScheduleBuilder builder("bcube", ranks, ranks);
+  ScheduleBuilder builder("bcube", {ranks}, ranks, only);
   const std::vector<uint32_t> factors(static_cast<size_t>(rounds), radix);
   std::vector<ScatterStage> stages;
   for (size_t round = 0; round < factors.size(); ++round) {

@@ -21,6 +21,6 @@ uint32_t default_radix(uint32_t ranks);
 
 // InvalidArgument: ranks is no power of radix, or radix < 2; the message names radixes that fit. One rank needs no
 // round.
-absl::StatusOr<Schedule> bcube(uint32_t ranks, uint32_t radix);
+absl::StatusOr<Schedule> bcube(uint32_t ranks, uint32_t radix, OnlyRank only = {});
 
 }  // namespace gleaner::collective

@@ -17,7 +17,7 @@ std::vector<uint32_t> prime_factors(uint32_t number) {
   return factors;
 }
 
-absl::StatusOr<Schedule> blueconnect(const std::vector<uint32_t>& factors) {
+absl::StatusOr<Schedule> blueconnect(const std::vector<uint32_t>& factors, OnlyRank only) {
   uint32_t ranks = 1;
   for (const uint32_t factor : factors) {
     if (factor < 2) {
@@ -25,7 +25,7 @@ absl::StatusOr<Schedule> blueconnect(const std::vector<uint32_t>& factors) {
     }
     ranks *= factor;
   }
-  ScheduleBuilder builder("blueconnect", ranks, ranks);
+  ScheduleBuilder builder("blueconnect", {ranks}, ranks, only);
   std::vector<ScatterStage> stages;
   for (size_t stage = 0; stage < factors.size(); ++stage) {
     const ScatterKind kind = std::has_single_bit(factors[stage]) ? ScatterKind::kHalving : ScatterKind::kRing;

@@ -19,6 +19,6 @@ namespace gleaner::collective {
 std::vector<uint32_t> prime_factors(uint32_t number);
 
 // Requires that the product of the factors fits into uint32_t. InvalidArgument: a factor is below 2.
-absl::StatusOr<Schedule> blueconnect(const std::vector<uint32_t>& factors);
+absl::StatusOr<Schedule> blueconnect(const std::vector<uint32_t>& factors, OnlyRank only = {});
 
 }  // namespace gleaner::collective

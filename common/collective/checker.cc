@@ -12,29 +12,29 @@
 namespace gleaner::collective {
 namespace {
 
-// The sets of contributions in each chunk of each rank, as bits.
+// The sets of contributions in each chunk of each rank, as bits: one for each rank that contributes to the chunk.
 class Contributions {
  public:
   explicit Contributions(const Schedule& schedule)
-      : ranks_(schedule.ranks),
-        chunks_(schedule.chunks),
-        is_gathered_(schedule.postcondition == Postcondition::kAllGather),
-        words_((ranks_ + 63) / 64),
-        bits_(size_t{ranks_} * chunks_ * words_) {
-    for (uint32_t rank = 0; rank < ranks_; ++rank) {
-      for (uint32_t chunk = 0; chunk < chunks_; ++chunk) {
-        if (is_gathered_ && chunk != rank) continue;
-        of(rank, chunk)[rank / 64] |= uint64_t{1} << (rank % 64);
+      : schedule_(schedule),
+        count_(schedule.adds() ? schedule.ranks : 1),
+        words_((count_ + 63) / 64),
+        bits_(size_t{schedule.ranks} * schedule.chunks * words_) {
+    for (uint32_t rank = 0; rank < schedule.ranks; ++rank) {
+      const uint32_t own = schedule.adds() ? rank : 0;
+      for (uint32_t chunk = 0; chunk < schedule.chunks; ++chunk) {
+        if (!schedule.begins_with(rank, schedule.block_of(chunk))) continue;
+        of(rank, chunk)[own / 64] |= uint64_t{1} << (own % 64);
       }
     }
   }
 
-  // Adds what `from` has to what `to` has. Returns a contribution that both have, or kNone.
+  // Adds what `from` has to what `to` has. Returns a rank whose contribution both have, or kNone.
   uint32_t add(uint32_t to, uint32_t from, uint32_t chunk) {
     uint64_t* sum = of(to, chunk);
     const uint64_t* added = of(from, chunk);
     for (size_t word = 0; word < words_; ++word) {
-      if (const uint64_t both = sum[word] & added[word]; both != 0) return bit(word, both);
+      if (const uint64_t both = sum[word] & added[word]; both != 0) return contributor(chunk, word, both);
       sum[word] |= added[word];
     }
     return kNone;
@@ -43,13 +43,12 @@ class Contributions {
     const uint64_t* source = of(from, chunk);
     std::copy(source, source + words_, of(to, chunk));
   }
-  // Returns a contribution that a chunk lacks, of those with which it should end, or kNone.
+  // Returns a rank whose contribution to a chunk is lacking, or kNone: the chunk is complete.
   uint32_t lacking(uint32_t rank, uint32_t chunk) {
     const uint64_t* has = of(rank, chunk);
-    if (is_gathered_) return (has[chunk / 64] >> (chunk % 64) & 1) != 0 ? kNone : chunk;
     for (size_t word = 0; word < words_; ++word) {
-      const uint64_t all = word + 1 == words_ && ranks_ % 64 != 0 ? (uint64_t{1} << (ranks_ % 64)) - 1 : ~uint64_t{0};
-      if (const uint64_t lacks = all & ~has[word]; lacks != 0) return bit(word, lacks);
+      const uint64_t all = word + 1 == words_ && count_ % 64 != 0 ? (uint64_t{1} << (count_ % 64)) - 1 : ~uint64_t{0};
+      if (const uint64_t lacks = all & ~has[word]; lacks != 0) return contributor(chunk, word, lacks);
     }
     return kNone;
   }
@@ -57,13 +56,15 @@ class Contributions {
   static constexpr uint32_t kNone = ~0u;
 
  private:
-  uint64_t* of(uint32_t rank, uint32_t chunk) { return &bits_[(size_t{rank} * chunks_ + chunk) * words_]; }
-  static uint32_t bit(size_t word, uint64_t bits) {
-    return static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(std::countr_zero(bits));
+  uint64_t* of(uint32_t rank, uint32_t chunk) { return &bits_[(size_t{rank} * schedule_.chunks + chunk) * words_]; }
+  // Returns the rank for which the lowest of some bits of a word stands.
+  uint32_t contributor(uint32_t chunk, size_t word, uint64_t bits) const {
+    const uint32_t bit = static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(std::countr_zero(bits));
+    return schedule_.contributor(schedule_.block_of(chunk)).value_or(bit);
   }
 
-  const uint32_t ranks_, chunks_;
-  const bool is_gathered_;
+  const Schedule& schedule_;
+  const uint32_t count_;  // contributions to a chunk
   const size_t words_;
   std::vector<uint64_t> bits_;
 };
@@ -110,6 +111,7 @@ class Checker {
     }));
     for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) {
       for (uint32_t chunk = 0; chunk < schedule_.chunks; ++chunk) {
+        if (!schedule_.ends_with(rank, schedule_.block_of(chunk))) continue;
         if (const uint32_t lacks = contributions_.lacking(rank, chunk); lacks != Contributions::kNone) {
           return absl::InvalidArgumentError(
               absl::StrCat("rank ", rank, " ends without the contribution of rank ", lacks, " to chunk ", chunk));
@@ -132,11 +134,14 @@ class Checker {
     for (uint32_t i = 0; i < message.slice.count; ++i) {
       const uint32_t chunk = message.slice.first + i;
       GLN_RETURN_IF_ERROR(check_change(message, chunk));
-      if (schedule_.programs[message.to][message.receive].kind == OpKind::kReceiveCopy) {
+      if (message.take == Take::kCopy) {
         GLN_RETURN_IF_ERROR(copy(message, chunk));
         continue;
       }
-      if (schedule_.postcondition == Postcondition::kAllGather) return wrong(message, "would add, in an all-gather");
+      if (const auto only = schedule_.contributor(schedule_.block_of(chunk)); only.has_value()) {
+        return wrong(message,
+                     absl::StrCat("would add to chunk ", chunk, ", to which rank ", *only, " alone contributes"));
+      }
       const uint32_t twice = contributions_.add(message.to, message.from, chunk);
       if (twice == Contributions::kNone) continue;
       return wrong(message, absl::StrCat("would add the contribution of rank ", twice, " to chunk ", chunk, " twice"));
@@ -144,7 +149,7 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // A copied chunk is handed out as it is, so it must be complete.
+  // A copied chunk is handed out as it is, so it must be complete. So a receive of a partial sum must reduce.
   absl::Status copy(const Message& message, uint32_t chunk) {
     const uint32_t lacks = contributions_.lacking(message.from, chunk);
     if (lacks != Contributions::kNone) {

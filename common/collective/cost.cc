@@ -11,8 +11,7 @@ namespace gleaner::collective {
 namespace {
 
 // Returns the transfers of messages of one step.
-std::vector<Transfer> transfers_of(const Schedule& schedule, uint32_t partial_width,
-                                   std::vector<const Message*> messages) {
+std::vector<Transfer> transfers_of(uint32_t partial_width, std::vector<const Message*> messages) {
   std::sort(messages.begin(), messages.end(),
             [](const Message* a, const Message* b) { return a->from != b->from ? a->from < b->from : a->to < b->to; });
   std::vector<Transfer> transfers;
@@ -20,8 +19,7 @@ std::vector<Transfer> transfers_of(const Schedule& schedule, uint32_t partial_wi
     if (transfers.empty() || transfers.back().from != message->from || transfers.back().to != message->to) {
       transfers.push_back({message->from, message->to, 0, 0});
     }
-    const bool is_partial = schedule.programs[message->to][message->receive].kind == OpKind::kReceiveReduce;
-    transfers.back().chunks += message->slice.count * (is_partial ? partial_width : 1);
+    transfers.back().chunks += message->slice.count * (message->take == Take::kReduce ? partial_width : 1);
     ++transfers.back().messages;
   }
   return transfers;
@@ -133,7 +131,7 @@ absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule,
   std::vector<StepPattern> patterns;
   absl::flat_hash_map<uint64_t, std::vector<size_t>> with_hash;
   for (uint32_t step = 0; step < schedule.steps; ++step) {
-    std::vector<Transfer> transfers = transfers_of(schedule, partial_width, std::move(by_step[step]));
+    std::vector<Transfer> transfers = transfers_of(partial_width, std::move(by_step[step]));
     std::vector<size_t>& candidates = with_hash[hash_of(transfers)];
     const auto equal = std::find_if(candidates.begin(), candidates.end(),
                                     [&](size_t pattern) { return patterns[pattern].transfers == transfers; });

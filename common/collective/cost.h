@@ -1,9 +1,9 @@
 // The α–β cost of a schedule on a topology: a closed form that ignores how steps overlap. A step takes as long as its
 // slowest message, and a message takes the latency of its path (α) and the time that the most loaded channel of its
 // path needs for all bytes which cross it in this step (β). The cost is the sum over all steps. A message has
-// slice.count / chunks_per_block() of a contribution's bytes, times the *partial width* if the message has a partial
-// sum, which is so if it ends in a receive-reduce. Partial sums of fp16 and bf16 travel as fp32, so their width is 2.
-// Source: Luo §5.2.1, with the load of shared links counted as in EFLOPS §V. Pure.
+// slice.count / chunks_per_block() of a block's bytes, times the *partial width* if the message has a partial sum,
+// which is so if its receiver reduces. Partial sums of fp16 and bf16 travel as fp32, so their width is 2. Source: Luo
+// §5.2.1, with the load of shared links counted as in EFLOPS §V. Pure.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule,
 // hosts, so that they agree on the path.
 constexpr uint64_t flow_between(uint32_t from_host, uint32_t to_host) { return (uint64_t{from_host} << 32) | to_host; }
 
-// `host_of[rank]` is the host with that rank; all differ. `bytes`: of a contribution. InvalidArgument: as
+// `host_of[rank]` is the host with that rank; all differ. `bytes`: of a block. InvalidArgument: as
 // Messages::make(), or the map does not have schedule.ranks different hosts of the topology.
 absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Network& network,
                           const std::vector<uint32_t>& host_of, uint64_t bytes);

@@ -32,8 +32,8 @@ uint32_t build(std::vector<Node>& nodes, uint32_t begin, uint32_t end, uint32_t 
 
 }  // namespace
 
-Schedule double_tree(uint32_t ranks, uint32_t blocks) {
-  ScheduleBuilder builder("double-tree", ranks, 2 * blocks);
+Schedule double_tree(uint32_t ranks, uint32_t blocks, OnlyRank only) {
+  ScheduleBuilder builder("double-tree", {ranks}, 2 * blocks, only);
   std::vector<Node> nodes(ranks);
   const uint32_t levels = nodes[build(nodes, 0, ranks, 0)].height;  // below the root
   // A node passes block t to its parent in step t + height. The root has block t after step t + levels - 1, and a node
@@ -47,10 +47,10 @@ Schedule double_tree(uint32_t ranks, uint32_t blocks) {
         if (at.parent == node) continue;
         const uint32_t up = at.height, down = levels + at.depth - 1;
         if (step >= up && step < up + blocks) {
-          builder.transfer(rank_of(node), rank_of(at.parent), block_of(up), OpKind::kReceiveReduce);
+          builder.transfer(rank_of(node), rank_of(at.parent), block_of(up), Take::kReduce);
         }
         if (step >= down && step < down + blocks) {
-          builder.transfer(rank_of(at.parent), rank_of(node), block_of(down), OpKind::kReceiveCopy);
+          builder.transfer(rank_of(at.parent), rank_of(node), block_of(down), Take::kCopy);
         }
       }
     }

@@ -21,6 +21,6 @@ inline constexpr uint32_t kDefaultTreeBlocks = 8;
 
 // `blocks`: of each half. More blocks use the links better and take more steps: 2 ⌊log2 n⌋ + blocks - 1. Requires
 // ranks >= 1, blocks >= 1.
-Schedule double_tree(uint32_t ranks, uint32_t blocks);
+Schedule double_tree(uint32_t ranks, uint32_t blocks, OnlyRank only = {});
 
 }  // namespace gleaner::collective

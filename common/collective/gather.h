@@ -18,6 +18,6 @@
 namespace gleaner::collective {
 
 // Requires ranks >= 1.
-Schedule gather(uint32_t ranks);
+Schedule gather(uint32_t ranks, OnlyRank only = {});
 
 }  // namespace gleaner::collective

@@ -14,6 +14,6 @@
 namespace gleaner::collective {
 
 // Requires ranks >= 1.
-Schedule halving_doubling(uint32_t ranks);
+Schedule halving_doubling(uint32_t ranks, OnlyRank only = {});
 
 }  // namespace gleaner::collective

@@ -58,7 +58,16 @@ absl::Status check_form(const Schedule& schedule) {
     return absl::InvalidArgumentError(
         absl::StrCat("the schedule has ", schedule.programs.size(), " programs for ", schedule.ranks, " ranks"));
   }
+  if (schedule.root >= schedule.ranks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the root is rank ", schedule.root, ", but there are ", schedule.ranks, " ranks"));
+  }
   if (schedule.chunks == 0) return absl::InvalidArgumentError("the schedule has no chunk");
+  if (schedule.blocks() != 1 && schedule.chunks != schedule.blocks()) {
+    return absl::InvalidArgumentError(absl::StrCat("the schedule has ", schedule.chunks, " chunks for the ",
+                                                   schedule.blocks(), " blocks of its ",
+                                                   name_of(schedule.postcondition), "; each block must be a chunk"));
+  }
   uint64_t ops = 0;
   for (uint32_t rank = 0; rank < schedule.ranks; ++rank) {
     ops += schedule.programs[rank].size();
@@ -72,13 +81,19 @@ absl::Status check_form(const Schedule& schedule) {
 
 absl::Status check_pair(const Schedule& schedule, const Message& message) {
   const Op& receive = schedule.programs[message.to][message.receive];
-  if (receive.slice == message.slice && receive.step == message.step) return absl::OkStatus();
-  return wrong(
-      schedule, message.to, message.receive,
-      absl::StrCat(
-          "takes another ", receive.step == message.step ? "slice" : "step", " than the message of ",
-          describe(schedule, message.from, message.send),
-          receive.step == message.step ? "" : absl::StrCat(": step ", receive.step, " against step ", message.step)));
+  const std::string sent = absl::StrCat("the message of ", describe(schedule, message.from, message.send));
+  if (receive.step != message.step) {
+    return wrong(
+        schedule, message.to, message.receive,
+        absl::StrCat("takes another step than ", sent, ": step ", receive.step, " against step ", message.step));
+  }
+  if (receive.slice != message.slice) {
+    return wrong(schedule, message.to, message.receive, absl::StrCat("takes another slice than ", sent));
+  }
+  if (receive.take == message.take) return absl::OkStatus();
+  return wrong(schedule, message.to, message.receive,
+               absl::StrCat(receive.take == Take::kReduce ? "adds " : "copies ", sent, ", which is sent to be ",
+                            receive.take == Take::kReduce ? "copied" : "added"));
 }
 
 // Returns the error of ranks that wait for each other, of which `rank` is one or waits for one. `next` has each rank's
@@ -103,9 +118,9 @@ std::string describe(const Schedule& schedule, uint32_t rank, size_t i) {
   const std::string slice = op.slice.count <= 1 ? absl::StrCat("chunk ", op.slice.first)
                                                 : absl::StrCat("chunks ", op.slice.first, " to ",
                                                                uint64_t{op.slice.first} + op.slice.count - 1);
-  const absl::string_view kind = op.kind == OpKind::kSend            ? "send of "
-                                 : op.kind == OpKind::kReceiveReduce ? "receive-reduce of "
-                                                                     : "receive-copy of ";
+  const absl::string_view kind = op.kind == OpKind::kSend   ? "send of "
+                                 : op.take == Take::kReduce ? "receive-reduce of "
+                                                            : "receive-copy of ";
   return absl::StrCat("rank ", rank, ", operation ", i, " (", kind, slice, op.kind == OpKind::kSend ? " to" : " from",
                       " rank ", op.peer, ")");
 }
@@ -122,7 +137,7 @@ absl::StatusOr<Messages> Messages::make(const Schedule& schedule) {
     for (uint32_t i = 0; i < program.size(); ++i) {
       if (program[i].kind != OpKind::kSend) continue;
       incoming[program[i].peer].push_back(static_cast<uint32_t>(messages.all_.size()));
-      messages.all_.push_back({from, program[i].peer, i, 0, program[i].step, program[i].slice});
+      messages.all_.push_back({from, program[i].peer, i, 0, program[i].step, program[i].slice, program[i].take});
     }
   }
   messages.message_of_.resize(messages.first_op_.back());

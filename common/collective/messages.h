@@ -21,14 +21,16 @@ struct Message {
   uint32_t receive = 0;  // index of the receive in the program of `to`
   uint32_t step = 0;
   Slice slice;
+  Take take = Take::kCopy;
 };
 
 class Messages {
  public:
   // Pairs the operations of a schedule. InvalidArgument names the rank and the operation that is wrong by itself or has
   // no partner: a peer, slice or step out of range, steps that decrease, a send to itself, a message that nobody
-  // receives, a receive that nobody sends to, or a send and a receive that differ in slice or step. Also if the
-  // programs are not one for each rank, or a stage names a rank that does not exist or names it twice.
+  // receives, a receive that nobody sends to, or a send and a receive that differ in slice, step or take. Also if the
+  // programs are not one for each rank, the root is no rank, blocks are not chunks, or a stage names a rank that does
+  // not exist or names it twice.
   static absl::StatusOr<Messages> make(const Schedule& schedule);
 
   // All messages, by sending rank, then in the order of its sends.

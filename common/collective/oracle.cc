@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -109,39 +110,87 @@ Functions functions_of(const Reduction& reduction) {
   return {};
 }
 
-absl::Status check_inputs(const Schedule& schedule, const Vectors& inputs, size_t element_bytes) {
+using BlockRule = bool (Collective::*)(uint32_t rank, uint32_t block) const;
+
+// Returns the blocks with which a rank begins or must end.
+std::vector<uint32_t> blocks_of(const Schedule& schedule, BlockRule rule, uint32_t rank) {
+  std::vector<uint32_t> blocks;
+  for (uint32_t block = 0; block < schedule.blocks(); ++block) {
+    if ((schedule.*rule)(rank, block)) blocks.push_back(block);
+  }
+  return blocks;
+}
+
+// Returns the number of elements that a block has.
+absl::StatusOr<size_t> elements_of(const Schedule& schedule, const Vectors& inputs, size_t element_bytes) {
   if (inputs.size() != schedule.ranks) {
     return absl::InvalidArgumentError(
         absl::StrCat("there are ", inputs.size(), " inputs for ", schedule.ranks, " ranks; give one for each"));
   }
-  const size_t elements = inputs[0].size() / element_bytes;
-  for (size_t rank = 0; rank < inputs.size(); ++rank) {
-    if (inputs[rank].size() == elements * element_bytes) continue;
-    return absl::InvalidArgumentError(absl::StrCat("the input of rank ", rank, " has ",
-                                                   inputs[rank].size() / element_bytes,
-                                                   " elements, that of rank 0 has ", elements));
+  const uint32_t first = schedule.contributor(0).value_or(0);
+  const size_t blocks_of_first = blocks_of(schedule, &Collective::begins_with, first).size();
+  const size_t elements = inputs[first].size() / element_bytes / blocks_of_first;
+  for (uint32_t rank = 0; rank < inputs.size(); ++rank) {
+    const size_t blocks = blocks_of(schedule, &Collective::begins_with, rank).size();
+    if (inputs[rank].size() == blocks * elements * element_bytes) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the input of rank ", rank, " has ", inputs[rank].size() / element_bytes, " elements, that of rank ", first,
+        " has ", inputs[first].size() / element_bytes, "; give ", elements, " for each block: ", blocks * elements));
   }
-  return absl::OkStatus();
+  return elements;
 }
 
-// Returns contributions as partial sums.
-Vectors widened(const Functions& functions, const Vectors& contributions, size_t elements, size_t element_bytes) {
-  Vectors vectors(contributions.size(), std::vector<std::byte>(elements * element_bytes));
-  for (size_t rank = 0; rank < contributions.size(); ++rank) {
-    functions.widen(contributions[rank].data(), elements, 1, vectors[rank].data());
-  }
-  return vectors;
-}
+// The vectors of all ranks. Moves elements between them and the inputs and results of ranks, which have the blocks with
+// which a rank begins and must end.
+class Memory {
+ public:
+  Memory(const Schedule& schedule, size_t elements, size_t element_bytes)
+      : schedule_(schedule),
+        elements_(elements),
+        element_bytes_(element_bytes),
+        vectors_(schedule.ranks, std::vector<std::byte>(elements * schedule.blocks() * element_bytes)) {}
 
-// Returns the vectors with which ranks begin an all-gather: each has its contribution in its own block.
-Vectors in_own_blocks(const Vectors& contributions) {
-  Vectors vectors;
-  for (size_t rank = 0; rank < contributions.size(); ++rank) {
-    const std::vector<std::byte>& own = contributions[rank];
-    std::vector<std::byte>& blocks = vectors.emplace_back(own.size() * contributions.size());
-    std::ranges::copy(own, blocks.begin() + static_cast<std::ptrdiff_t>(own.size() * rank));
+  // Calls `move(at, i)` for the i-th block with which a rank begins or must end; `at` is its memory.
+  template <typename Move>
+  void for_each_block(BlockRule rule, uint32_t rank, Move move) {
+    size_t i = 0;
+    for (const uint32_t block : blocks_of(schedule_, rule, rank)) {
+      move(vectors_[rank].data() + block * elements_ * element_bytes_, i++);
+    }
   }
-  return vectors;
+  std::span<std::byte> slice(uint32_t rank, const Slice& slice) {
+    const uint64_t all = elements_ * schedule_.blocks();
+    return std::span(vectors_[rank])
+        .subspan(element_bytes_ * chunk_begin(all, schedule_.chunks, slice.first),
+                 element_bytes_ * slice_elements(all, schedule_.chunks, slice));
+  }
+
+ private:
+  const Schedule& schedule_;
+  const size_t elements_;  // of a block
+  const size_t element_bytes_;
+  Vectors vectors_;  // by rank
+};
+
+absl::Status run_schedule(const Schedule& schedule, const Messages& messages, const Functions& functions,
+                          size_t element_bytes, Memory& memory) {
+  Vectors under_way(messages.all().size());  // by message
+  return messages.run(schedule, [&](uint32_t rank, uint32_t op, uint32_t index) {
+    const Message& message = messages.all()[index];
+    const std::span<std::byte> own = memory.slice(rank, message.slice);
+    std::vector<std::byte>& payload = under_way[index];
+    if (schedule.programs[rank][op].kind == OpKind::kSend) {
+      payload.assign(own.begin(), own.end());
+      return absl::OkStatus();
+    }
+    if (message.take == Take::kReduce) {
+      functions.add(own.data(), payload.data(), own.size() / element_bytes);
+    } else {
+      std::ranges::copy(payload, own.begin());
+    }
+    std::vector<std::byte>().swap(payload);
+    return absl::OkStatus();
+  });
 }
 
 // Adds the blocks of a gathered vector in rank order.
@@ -168,57 +217,56 @@ absl::StatusOr<Vectors> execute(const Schedule& schedule, const Reduction& reduc
                                                    " have no result of ", name_of(reduction.result), " divided by ",
                                                    reduction.divisor));
   }
-  GLN_RETURN_IF_ERROR(check_inputs(schedule, inputs, size_of(reduction.contribution)));
-  const size_t elements = inputs[0].size() / size_of(reduction.contribution);
-  const size_t all_elements = elements * schedule.blocks();
-  const bool is_gathered = schedule.postcondition == Postcondition::kAllGather;
-  const DataType travels = is_gathered ? reduction.contribution : accumulator_of(reduction.contribution);
-  const size_t element_bytes = size_of(travels);
-  if (is_gathered) {
-    inputs = in_own_blocks(inputs);
-  } else if (functions.widen != nullptr) {
-    inputs = widened(functions, inputs, elements, element_bytes);
+  const size_t input_bytes = size_of(reduction.contribution);
+  GLN_ASSIGN_OR_RETURN(const size_t elements, elements_of(schedule, inputs, input_bytes));
+  const bool adds = schedule.adds();
+  const size_t element_bytes = adds ? size_of(accumulator_of(reduction.contribution)) : input_bytes;
+  Memory memory(schedule, elements, element_bytes);
+  for (uint32_t rank = 0; rank < schedule.ranks; ++rank) {
+    memory.for_each_block(&Collective::begins_with, rank, [&](std::byte* at, size_t i) {
+      const std::byte* const contribution = inputs[rank].data() + i * elements * input_bytes;
+      if (adds && functions.widen != nullptr) return functions.widen(contribution, elements, 1, at);
+      std::copy_n(contribution, elements * input_bytes, at);
+    });
   }
-  Vectors under_way(messages.all().size());  // by message
-  const auto execute_op = [&](uint32_t rank, uint32_t op, uint32_t message) {
-    const Slice slice = messages.all()[message].slice;
-    std::byte* const own =
-        inputs[rank].data() + element_bytes * chunk_begin(all_elements, schedule.chunks, slice.first);
-    const size_t count = slice_elements(all_elements, schedule.chunks, slice);
-    std::vector<std::byte>& payload = under_way[message];
-    const OpKind kind = schedule.programs[rank][op].kind;
-    if (kind == OpKind::kSend) {
-      payload.assign(own, own + element_bytes * count);
-      return absl::OkStatus();
-    }
-    if (kind == OpKind::kReceiveReduce) {
-      functions.add(own, payload.data(), count);
-    } else if (count > 0) {
-      std::memcpy(own, payload.data(), payload.size());
-    }
-    std::vector<std::byte>().swap(payload);
-    return absl::OkStatus();
-  };
-  GLN_RETURN_IF_ERROR(messages.run(schedule, execute_op));
-  Vectors results(inputs.size(), std::vector<std::byte>(elements * size_of(reduction.result)));
-  for (size_t rank = 0; rank < inputs.size(); ++rank) {
-    if (is_gathered) {
-      GLN_RETURN_IF_ERROR(add_blocks(reduction, inputs[rank], elements, results[rank]));
-      continue;
-    }
-    functions.finish(inputs[rank].data(), elements, reduction.divisor, results[rank].data());
+  GLN_RETURN_IF_ERROR(run_schedule(schedule, messages, functions, element_bytes, memory));
+  const size_t result_bytes = elements * (adds ? size_of(reduction.result) : input_bytes);
+  Vectors results(schedule.ranks);
+  for (uint32_t rank = 0; rank < schedule.ranks; ++rank) {
+    memory.for_each_block(&Collective::ends_with, rank, [&](const std::byte* at, size_t i) {
+      results[rank].resize((i + 1) * result_bytes);
+      std::byte* const result = results[rank].data() + i * result_bytes;
+      if (adds) return functions.finish(at, elements, reduction.divisor, result);
+      std::copy_n(at, result_bytes, result);
+    });
   }
   return results;
 }
 
-absl::StatusOr<std::vector<std::vector<float>>> execute(const Schedule& schedule,
-                                                        const std::vector<std::vector<float>>& inputs) {
+absl::StatusOr<Vectors> execute_all_reduce(const Schedule& schedule, const Reduction& reduction, Vectors inputs) {
+  GLN_ASSIGN_OR_RETURN(Vectors results, execute(schedule, reduction, std::move(inputs)));
+  if (schedule.postcondition == Postcondition::kAllReduce) return results;
+  if (schedule.postcondition != Postcondition::kAllGather) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the schedule makes a ", name_of(schedule.postcondition), ", which ranks do not add"));
+  }
+  for (std::vector<std::byte>& result : results) {
+    const size_t elements = result.size() / schedule.ranks / size_of(reduction.contribution);
+    std::vector<std::byte> sum(elements * size_of(reduction.result));
+    GLN_RETURN_IF_ERROR(add_blocks(reduction, result, elements, sum));
+    result = std::move(sum);
+  }
+  return results;
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> execute_all_reduce(const Schedule& schedule,
+                                                                   const std::vector<std::vector<float>>& inputs) {
   Vectors stored;
   for (const std::vector<float>& input : inputs) {
     const ConstBytes bytes = std::as_bytes(std::span(input));
     stored.emplace_back(bytes.begin(), bytes.end());
   }
-  GLN_ASSIGN_OR_RETURN(const Vectors results, execute(schedule, Reduction(), std::move(stored)));
+  GLN_ASSIGN_OR_RETURN(const Vectors results, execute_all_reduce(schedule, Reduction(), std::move(stored)));
   std::vector<std::vector<float>> sums;
   for (const std::vector<std::byte>& result : results) {
     std::vector<float>& sum = sums.emplace_back(result.size() / sizeof(float));

@@ -15,6 +15,6 @@
 namespace gleaner::collective {
 
 // Requires groups that check_groups() accepts.
-Schedule racks(uint32_t ranks, const Groups& groups);
+Schedule racks(uint32_t ranks, const Groups& groups, OnlyRank only = {});
 
 }  // namespace gleaner::collective

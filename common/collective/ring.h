@@ -10,6 +10,6 @@
 namespace gleaner::collective {
 
 // Requires ranks >= 1.
-Schedule ring(uint32_t ranks);
+Schedule ring(uint32_t ranks, OnlyRank only = {});
 
 }  // namespace gleaner::collective

@@ -6,8 +6,7 @@ namespace {
 // One half of the all-reduce. `kept[rank]` is the slice of which a rank has the sum of the stages so far.
 class Half {
  public:
-  Half(ScheduleBuilder& builder, OpKind receive, std::vector<Slice>& kept)
-      : builder_(builder), receive_(receive), kept_(kept) {}
+  Half(ScheduleBuilder& builder, Take take, std::vector<Slice>& kept) : builder_(builder), take_(take), kept_(kept) {}
 
   // Each member sends a part of the slice to the next member. After p - 1 steps member i has the sum of part i.
   void ring_scatter(const Groups& groups, uint32_t size) {
@@ -37,7 +36,7 @@ class Half {
       for (const std::vector<uint32_t>& group : groups) {
         for (uint32_t i = 0; i < size; ++i) {
           const bool keeps_lower = (i & distance) == 0;
-          builder_.transfer(group[i], group[i ^ distance], part(kept_[group[i]], keeps_lower ? 1 : 0, 2), receive_);
+          builder_.transfer(group[i], group[i ^ distance], part(kept_[group[i]], keeps_lower ? 1 : 0, 2), take_);
         }
         for (uint32_t i = 0; i < size; ++i) {
           kept_[group[i]] = part(kept_[group[i]], (i & distance) == 0 ? 0 : 1, 2);
@@ -50,7 +49,7 @@ class Half {
     for (uint32_t distance = size / 2; distance > 0; distance /= 2) {
       for (const std::vector<uint32_t>& group : groups) {
         for (uint32_t i = 0; i < size; ++i) {
-          builder_.transfer(group[i], group[i ^ distance], kept_[group[i]], receive_);
+          builder_.transfer(group[i], group[i ^ distance], kept_[group[i]], take_);
         }
         for (uint32_t i = 0; i < size; ++i) kept_[group[i]] = whole(kept_[group[i]], (i & distance) == 0 ? 0 : 1, 2);
       }
@@ -81,7 +80,7 @@ class Half {
   void ring_step(const Groups& groups, uint32_t size, Sent sent) {
     for (const std::vector<uint32_t>& group : groups) {
       for (uint32_t i = 0; i < size; ++i) {
-        builder_.transfer(group[i], group[(i + 1) % size], part(kept_[group[i]], sent(i), size), receive_);
+        builder_.transfer(group[i], group[(i + 1) % size], part(kept_[group[i]], sent(i), size), take_);
       }
     }
     builder_.end_step();
@@ -93,7 +92,7 @@ class Half {
       for (uint32_t ahead = 1; ahead < size; ++ahead) {  // each member begins with another peer
         for (uint32_t i = 0; i < size; ++i) {
           const uint32_t to = (i + ahead) % size;
-          builder_.transfer(group[i], group[to], part(kept_[group[i]], sent(i, to), size), receive_);
+          builder_.transfer(group[i], group[to], part(kept_[group[i]], sent(i, to), size), take_);
         }
       }
     }
@@ -101,7 +100,7 @@ class Half {
   }
 
   ScheduleBuilder& builder_;
-  const OpKind receive_;
+  const Take take_;
   std::vector<Slice>& kept_;  // by rank
 };
 
@@ -122,24 +121,33 @@ Groups digit_groups(const std::vector<uint32_t>& factors, size_t stage) {
   return groups;
 }
 
-void add_staged_all_reduce(ScheduleBuilder& builder, uint32_t ranks, uint32_t chunks,
-                           const std::vector<ScatterStage>& stages) {
-  std::vector<Slice> kept(ranks, {0, chunks});
-  Half reduce(builder, OpKind::kReceiveReduce, kept), copy(builder, OpKind::kReceiveCopy, kept);
+void add_scatter_stages(ScheduleBuilder& builder, const std::vector<ScatterStage>& stages, std::vector<Slice>& kept) {
+  Half half(builder, Take::kReduce, kept);
   for (const ScatterStage& stage : stages) {
     const uint32_t size = static_cast<uint32_t>(stage.groups[0].size());
     if (size == 1) continue;
-    if (stage.kind == ScatterKind::kRing) reduce.ring_scatter(stage.groups, size);
-    if (stage.kind == ScatterKind::kHalving) reduce.halving_scatter(stage.groups, size);
-    if (stage.kind == ScatterKind::kDirect) reduce.direct_scatter(stage.groups, size);
+    if (stage.kind == ScatterKind::kRing) half.ring_scatter(stage.groups, size);
+    if (stage.kind == ScatterKind::kHalving) half.halving_scatter(stage.groups, size);
+    if (stage.kind == ScatterKind::kDirect) half.direct_scatter(stage.groups, size);
   }
+}
+
+void add_gather_stages(ScheduleBuilder& builder, const std::vector<ScatterStage>& stages, std::vector<Slice>& kept) {
+  Half half(builder, Take::kCopy, kept);
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
     const uint32_t size = static_cast<uint32_t>(stage->groups[0].size());
     if (size == 1) continue;
-    if (stage->kind == ScatterKind::kRing) copy.ring_gather(stage->groups, size);
-    if (stage->kind == ScatterKind::kHalving) copy.doubling_gather(stage->groups, size);
-    if (stage->kind == ScatterKind::kDirect) copy.direct_gather(stage->groups, size);
+    if (stage->kind == ScatterKind::kRing) half.ring_gather(stage->groups, size);
+    if (stage->kind == ScatterKind::kHalving) half.doubling_gather(stage->groups, size);
+    if (stage->kind == ScatterKind::kDirect) half.direct_gather(stage->groups, size);
   }
+}
+
+void add_staged_all_reduce(ScheduleBuilder& builder, uint32_t ranks, uint32_t chunks,
+                           const std::vector<ScatterStage>& stages) {
+  std::vector<Slice> kept(ranks, {0, chunks});
+  add_scatter_stages(builder, stages, kept);
+  add_gather_stages(builder, stages, kept);
 }
 
 }  // namespace gleaner::collective

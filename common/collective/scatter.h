@@ -1,6 +1,6 @@
-// The two halves of a staged all-reduce, for generators. Beside each other, the groups of a stage each reduce-scatter
-// the slice that their members have in common; each member keeps the sum of one part of it. The all-gather runs the
-// same stages backwards and copies.
+// The two halves of a staged all-reduce, for generators; each half is also a collective of its own (halves.h). Beside
+// each other, the groups of a stage each reduce-scatter the slice that their members have in common; each member keeps
+// the sum of one part of it. The all-gather runs the same stages backwards and copies.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,16 @@ struct ScatterStage {
 // least significant and takes factors[0] values. Members are in the order of that digit.
 Groups digit_groups(const std::vector<uint32_t>& factors, size_t stage);
 
-// Adds an all-reduce by these stages, in this order, and back. Stages of one rank add nothing. Requires that the
-// groups' sizes divide the number of chunks one after the other, and that each stage has all ranks.
+// Adds the reduce-scatter by these stages, in this order. `kept`: by rank, the slice that its groups have in common
+// before, and afterwards the slice of which it has the sum. Stages of one rank add nothing. Requires that the groups'
+// sizes divide the number of chunks one after the other.
+void add_scatter_stages(ScheduleBuilder& builder, const std::vector<ScatterStage>& stages, std::vector<Slice>& kept);
+
+// Adds the all-gather by these stages, from the last to the first. `kept`: as add_scatter_stages() leaves it, and then
+// the slice that the rank has.
+void add_gather_stages(ScheduleBuilder& builder, const std::vector<ScatterStage>& stages, std::vector<Slice>& kept);
+
+// Adds both, one after the other, to an all-reduce of the whole vector.
 void add_staged_all_reduce(ScheduleBuilder& builder, uint32_t ranks, uint32_t chunks,
                            const std::vector<ScatterStage>& stages);
 

@@ -2,30 +2,31 @@
 // operations. Generators write schedules (algorithms.h); the checker, the oracle, the cost model, the simulator and the
 // runtime read them. Pure.
 //
-// The vector is cut into `chunks` chunks of nearly equal size (chunk_begin()); an operation's slice is a range of
-// consecutive chunks. A rank executes its operations in order:
+// The vector is cut into `chunks` chunks: where it has several blocks (postcondition.h), each block is a chunk; a
+// single block has chunks of nearly equal size (chunk_begin()). An operation's slice is a range of consecutive chunks.
+// A rank executes its operations in order:
 //   send      starts to send the slice as it is now, and goes on with the next operation at once;
 //   receive   waits for the peer's slice, and adds it to this rank's slice (reduce) or replaces this rank's slice
 //   (copy).
 // Messages between two ranks arrive in the order in which they are sent, and the n-th receive from a peer takes that
-// peer's n-th send to this rank; both have the same slice and step. A send's slice must not change before the peer has
-// received it. messages.h pairs sends with receives, and checker.h verifies all this.
+// peer's n-th send to this rank. Both have the same slice, step and Take, so the program of one rank says all about its
+// messages: a message that is reduced has a partial sum, one that is copied a complete one. A send's slice must not
+// change before the peer has received it. messages.h pairs sends with receives, and checker.h verifies all this.
 //
-// A schedule has a *postcondition*:
-// - All-reduce: each rank begins with its contribution, a vector, and each chunk of each rank ends with the sum of all
-//   contributions. A receive-reduce takes a partial sum, and a receive-copy takes a complete one.
-// - All-gather: the vector has n blocks of the size of a contribution, which are its chunks. Rank r begins with its
-//   contribution in chunk r, and each rank ends with all contributions. All receives are copies.
+// A schedule has the postcondition of its Collective: executed by ranks that begin with their contributions, it leaves
+// results where the collective says. Operations need no names of input, output and scratch memory, since the collective
+// says which of them a chunk is on a rank.
 //
 // `step` numbers the synchronous steps of the algorithm as papers count them. Ranks do not synchronize at steps: cost
 // models, conflict counts and reports use the number.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "common/collective/postcondition.h"
 
 namespace gleaner::collective {
 
@@ -35,10 +36,13 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-enum class OpKind : uint8_t { kSend, kReceiveReduce, kReceiveCopy };
+enum class OpKind : uint8_t { kSend, kReceive };
+// How the receiver of a message takes it.
+enum class Take : uint8_t { kReduce, kCopy };
 
 struct Op {
   OpKind kind = OpKind::kSend;
+  Take take = Take::kCopy;
   uint32_t peer = 0;  // a rank
   uint32_t step = 0;  // does not decrease along a program
   Slice slice;
@@ -49,26 +53,20 @@ struct Op {
 // others.
 using Groups = std::vector<std::vector<uint32_t>>;
 
-enum class Postcondition : uint8_t { kAllReduce, kAllGather };
+// The only rank whose program a generator keeps. The programs of other ranks are then empty, so that memory grows with
+// one program and not with all. Nothing: a generator keeps all programs.
+using OnlyRank = std::optional<uint32_t>;
 
-// Returns "all-reduce", for example.
-constexpr absl::string_view name_of(Postcondition postcondition) {
-  return postcondition == Postcondition::kAllReduce ? "all-reduce" : "all-gather";
-}
-
-struct Schedule {
+struct Schedule : Collective {
   std::string algorithm;  // as in `gleaner schedule --algorithm`
-  Postcondition postcondition = Postcondition::kAllReduce;
-  uint32_t ranks = 1;
   uint32_t chunks = 1;
   uint32_t steps = 0;                     // every op's step is below
   std::vector<Groups> stages;             // empty for algorithms without stages
   std::vector<std::vector<Op>> programs;  // by rank
 
-  // Returns the number of contributions that fit into the vector.
-  uint32_t blocks() const { return postcondition == Postcondition::kAllGather ? ranks : 1; }
-  // Returns the number of chunks that a contribution has.
   uint32_t chunks_per_block() const { return chunks / blocks(); }
+  // Returns the block to which a chunk belongs.
+  uint32_t block_of(uint32_t chunk) const { return blocks() == 1 ? 0 : chunk; }
 };
 
 // Returns the first element of a chunk, of a vector with `elements` elements; chunk == chunks: the end. Chunks differ

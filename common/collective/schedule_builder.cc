@@ -4,33 +4,32 @@
 
 namespace gleaner::collective {
 
-ScheduleBuilder::ScheduleBuilder(std::string algorithm, uint32_t ranks, uint32_t chunks, Postcondition postcondition)
-    : receives_(ranks) {
+ScheduleBuilder::ScheduleBuilder(std::string algorithm, const Collective& collective, uint32_t chunks, OnlyRank only)
+    : only_(only), schedule_{collective}, receives_(collective.ranks) {
   schedule_.algorithm = std::move(algorithm);
-  schedule_.postcondition = postcondition;
-  schedule_.ranks = ranks;
   schedule_.chunks = chunks;
-  schedule_.programs.resize(ranks);
+  schedule_.programs.resize(collective.ranks);
 }
 
-void ScheduleBuilder::transfer(uint32_t from, uint32_t to, Slice slice, OpKind receive) {
+void ScheduleBuilder::transfer(uint32_t from, uint32_t to, Slice slice, Take take) {
   if (slice.count == 0) return;
-  schedule_.programs[from].push_back({OpKind::kSend, to, schedule_.steps, slice});
+  if (records(from)) schedule_.programs[from].push_back({OpKind::kSend, take, to, schedule_.steps, slice});
+  if (!records(to)) return;
   if (receives_[to].empty()) receivers_.push_back(to);
-  receives_[to].push_back({receive, from, schedule_.steps, slice});
+  receives_[to].push_back({OpKind::kReceive, take, from, schedule_.steps, slice});
 }
 
-void ScheduleBuilder::transfer_chunks(uint32_t from, uint32_t to, const std::vector<uint32_t>& chunks, OpKind receive) {
+void ScheduleBuilder::transfer_chunks(uint32_t from, uint32_t to, const std::vector<uint32_t>& chunks, Take take) {
   Slice run;
   for (const uint32_t chunk : chunks) {
     if (run.count > 0 && run.first + run.count == chunk) {
       ++run.count;
       continue;
     }
-    transfer(from, to, run, receive);
+    transfer(from, to, run, take);
     run = {chunk, 1};
   }
-  transfer(from, to, run, receive);
+  transfer(from, to, run, take);
 }
 
 void ScheduleBuilder::end_step() {

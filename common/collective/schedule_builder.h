@@ -13,13 +13,13 @@ namespace gleaner::collective {
 
 class ScheduleBuilder {
  public:
-  ScheduleBuilder(std::string algorithm, uint32_t ranks, uint32_t chunks,
-                  Postcondition postcondition = Postcondition::kAllReduce);
+  // Records only the operations of the rank `only`, if it is given.
+  ScheduleBuilder(std::string algorithm, const Collective& collective, uint32_t chunks, OnlyRank only = {});
 
-  // Adds a message to the current step. An empty slice adds nothing. `receive` is kReceiveReduce or kReceiveCopy.
-  void transfer(uint32_t from, uint32_t to, Slice slice, OpKind receive);
+  // Adds a message to the current step. An empty slice adds nothing.
+  void transfer(uint32_t from, uint32_t to, Slice slice, Take take);
   // Adds a message for each run of consecutive chunks. `chunks` ascend.
-  void transfer_chunks(uint32_t from, uint32_t to, const std::vector<uint32_t>& chunks, OpKind receive);
+  void transfer_chunks(uint32_t from, uint32_t to, const std::vector<uint32_t>& chunks, Take take);
   // Ends the current step, which must have a transfer.
   void end_step();
   void add_stage(Groups groups) { schedule_.stages.push_back(std::move(groups)); }
@@ -27,6 +27,9 @@ class ScheduleBuilder {
   Schedule take() { return std::move(schedule_); }
 
  private:
+  bool records(uint32_t rank) const { return only_.value_or(rank) == rank; }
+
+  const OnlyRank only_;
   Schedule schedule_;
   std::vector<std::vector<Op>> receives_;  // of the current step, by rank
   std::vector<uint32_t> receivers_;        // ranks with an element in receives_

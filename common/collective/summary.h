@@ -30,7 +30,7 @@ struct Summary {
   std::vector<StepRange> steps;
 };
 
-// Returns how many slices of the schedule's mean size make up a contribution. 1 for a schedule without messages.
+// Returns how many slices of the schedule's mean size make up a block. 1 for a schedule without messages.
 double slices_per_vector(const Schedule& schedule);
 
 // InvalidArgument: as Messages::make().

@@ -67,10 +67,10 @@ Masters assign(const MasterCounts& counts, const Groups& groups) {
 
 class TwoLevel {
  public:
-  TwoLevel(uint32_t ranks, const Groups& groups, Masters masters)
+  TwoLevel(uint32_t ranks, const Groups& groups, Masters masters, OnlyRank only)
       : groups_(groups),
         masters_(std::move(masters)),
-        builder_("two-level", ranks, static_cast<uint32_t>(masters_.global_group.size())) {
+        builder_("two-level", {ranks}, static_cast<uint32_t>(masters_.global_group.size()), only) {
     builder_.add_stage(groups);
     chunks_.resize(ranks);
   }
@@ -130,8 +130,8 @@ class TwoLevel {
   }
 
   void transfer(uint32_t member, uint32_t master, const std::vector<uint32_t>& chunks, bool back) {
-    if (back) builder_.transfer_chunks(master, member, chunks, OpKind::kReceiveCopy);
-    if (!back) builder_.transfer_chunks(member, master, chunks, OpKind::kReceiveReduce);
+    if (back) builder_.transfer_chunks(master, member, chunks, Take::kCopy);
+    if (!back) builder_.transfer_chunks(member, master, chunks, Take::kReduce);
   }
 
   const Groups& groups_;
@@ -174,8 +174,8 @@ absl::Status check_masters(const MasterCounts& counts, uint32_t ranks, const Gro
   return absl::OkStatus();
 }
 
-Schedule two_level(uint32_t ranks, const Groups& groups, const MasterCounts* counts) {
-  return TwoLevel(ranks, groups, counts == nullptr ? assign(ranks, groups) : assign(*counts, groups)).make();
+Schedule two_level(uint32_t ranks, const Groups& groups, const MasterCounts* counts, OnlyRank only) {
+  return TwoLevel(ranks, groups, counts == nullptr ? assign(ranks, groups) : assign(*counts, groups), only).make();
 }
 
 }  // namespace gleaner::collective

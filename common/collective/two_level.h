@@ -28,6 +28,6 @@ absl::Status check_masters(const MasterCounts& counts, uint32_t ranks, const Gro
 
 // Requires groups that check_groups() accepts, and counts that check_masters() does. Without counts each rank is the
 // global master of one chunk.
-Schedule two_level(uint32_t ranks, const Groups& groups, const MasterCounts* counts = nullptr);
+Schedule two_level(uint32_t ranks, const Groups& groups, const MasterCounts* counts = nullptr, OnlyRank only = {});
 
 }  // namespace gleaner::collective

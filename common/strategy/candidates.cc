@@ -65,8 +65,8 @@ double largest_message(const collective::Schedule& schedule, uint32_t partial_wi
   uint64_t largest = 0;
   for (const std::vector<collective::Op>& program : schedule.programs) {
     for (const collective::Op& op : program) {
-      const uint32_t width = op.kind == collective::OpKind::kReceiveReduce ? partial_width : 1;
-      if (op.kind != collective::OpKind::kSend) largest = std::max(largest, uint64_t{width} * op.slice.count);
+      const uint32_t width = op.take == collective::Take::kReduce ? partial_width : 1;
+      largest = std::max(largest, uint64_t{width} * op.slice.count);
     }
   }
   return static_cast<double>(largest) / schedule.chunks_per_block();

@@ -78,7 +78,8 @@ std::vector<std::byte> ExpectedSums::sum_by_schedule(const plan::Plan& plan, uin
       const auto begin = contributions[worker].begin() + static_cast<ptrdiff_t>(partition.offset);
       inputs[spec.rank_of.empty() ? worker : spec.rank_of[worker]] = {begin, begin + partition.bytes};
     }
-    const auto results = collective::execute(*schedule, {tensor.type, tensor.type, divisor}, std::move(inputs));
+    const auto results =
+        collective::execute_all_reduce(*schedule, {tensor.type, tensor.type, divisor}, std::move(inputs));
     if (!results.ok()) return {};
     sum.insert(sum.end(), results->front().begin(), results->front().end());
   }

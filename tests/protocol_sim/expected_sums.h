@@ -1,6 +1,6 @@
 // ExpectedSums: the sums that the oracles compute for one job, cached. The oracle of a tensor without a schedule is
-// oracle.h, and that of a tensor with one is collective::execute() (common/collective/oracle.h). In a job whose bits
-// are of class RankOrder (plan::Bits) it is oracle.h for all tensors.
+// oracle.h, and that of a tensor with one is collective::execute_all_reduce() (common/collective/oracle.h). In a job
+// whose bits are of class RankOrder (plan::Bits) it is oracle.h for all tensors.
 //
 // Plans change the strategies of tensors (plan::Tensor::schedule_from). The strategy of a step is that of the last
 // change, in the plans that workers follow, that counts from this step or an earlier one on. All workers have to sum a

@@ -163,7 +163,7 @@ TEST(DoubleTree, NoRankIsInnerTwice) {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       bool inner[2] = {false, false};
       for (const Op& op : schedule.programs[rank]) {
-        if (op.kind == OpKind::kReceiveReduce) inner[op.slice.first] = true;
+        if (op.kind == OpKind::kReceive && op.take == Take::kReduce) inner[op.slice.first] = true;
       }
       EXPECT_FALSE(inner[0] && inner[1]) << ranks << " " << rank;
       EXPECT_LE(chunks_of(schedule, rank).first, 2 * schedule.chunks);

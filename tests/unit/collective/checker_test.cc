@@ -24,10 +24,10 @@ void expect_wrong(const Schedule& schedule, const std::string& message) {
 
 // Two ranks that exchange a vector of one chunk, the second one by the result of the first.
 Schedule pair() {
-  ScheduleBuilder builder("pair", 2, 1);
-  builder.transfer(1, 0, kWhole, OpKind::kReceiveReduce);
+  ScheduleBuilder builder("pair", {2}, 1);
+  builder.transfer(1, 0, kWhole, Take::kReduce);
   builder.end_step();
-  builder.transfer(0, 1, kWhole, OpKind::kReceiveCopy);
+  builder.transfer(0, 1, kWhole, Take::kCopy);
   builder.end_step();
   return builder.take();
 }
@@ -101,8 +101,8 @@ TEST(Checker, StageNamesRankTwice) {
 }
 
 TEST(Checker, SlicesOfMessageDiffer) {
-  ScheduleBuilder builder("wrong", 2, 2);
-  builder.transfer(1, 0, {0, 2}, OpKind::kReceiveReduce);
+  ScheduleBuilder builder("wrong", {2}, 2);
+  builder.transfer(1, 0, {0, 2}, Take::kReduce);
   builder.end_step();
   Schedule schedule = builder.take();
   schedule.programs[0][0].slice = {0, 1};
@@ -131,9 +131,9 @@ TEST(Checker, RanksWaitForEachOther) {
 }
 
 TEST(Checker, ContributionAddedTwice) {
-  ScheduleBuilder builder("wrong", 2, 1);
+  ScheduleBuilder builder("wrong", {2}, 1);
   for (int step = 0; step < 2; ++step) {
-    builder.transfer(1, 0, kWhole, OpKind::kReceiveReduce);
+    builder.transfer(1, 0, kWhole, Take::kReduce);
     builder.end_step();
   }
   expect_wrong(builder.take(),
@@ -150,7 +150,7 @@ TEST(Checker, ContributionMissing) {
 
 TEST(Checker, CopyOfPartialSum) {
   Schedule schedule = pair();
-  schedule.programs[0][0].kind = OpKind::kReceiveCopy;
+  schedule.programs[0][0].take = schedule.programs[1][0].take = Take::kCopy;
   expect_wrong(schedule,
                "rank 0, operation 0 (receive-copy of chunk 0 from rank 1) would copy chunk 0 without the "
                "contribution of rank 0");
@@ -165,15 +165,75 @@ TEST(Checker, AllGatherLacksContribution) {
 
 TEST(Checker, AllGatherDoesNotAdd) {
   Schedule schedule = gather(2);
-  schedule.programs[0][1].kind = OpKind::kReceiveReduce;
-  expect_wrong(schedule, "rank 0, operation 1 (receive-reduce of chunk 1 from rank 1) would add, in an all-gather");
+  schedule.programs[0][1].take = schedule.programs[1][0].take = Take::kReduce;
+  expect_wrong(
+      schedule,
+      "rank 0, operation 1 (receive-reduce of chunk 1 from rank 1) would add to chunk 1, to which rank 1 alone "
+      "contributes");
+}
+
+TEST(Checker, TakesOfMessageDiffer) {
+  Schedule schedule = pair();
+  schedule.programs[1][0].take = Take::kCopy;
+  expect_wrong(schedule,
+               "rank 0, operation 0 (receive-reduce of chunk 0 from rank 1) adds the message of rank 1, operation 0 "
+               "(send of chunk 0 to rank 0), which is sent to be copied");
+  schedule = pair();
+  schedule.programs[1][1].take = Take::kCopy;
+  schedule.programs[0][1].take = Take::kReduce;
+  expect_wrong(schedule,
+               "rank 1, operation 1 (receive-copy of chunk 0 from rank 0) copies the message of rank 0, operation 1 "
+               "(send of chunk 0 to rank 1), which is sent to be added");
+}
+
+TEST(Checker, RootOutOfRange) {
+  Schedule schedule = pair();
+  schedule.root = 2;
+  expect_wrong(schedule, "the root is rank 2, but there are 2 ranks");
+}
+
+TEST(Checker, BlocksAreChunks) {
+  Schedule schedule = gather(3);
+  schedule.chunks = 6;
+  expect_wrong(schedule, "the schedule has 6 chunks for the 3 blocks of its all-gather; each block must be a chunk");
+}
+
+// Rank 1 passes a block on before it has the block.
+TEST(Checker, CopyOfEmptyScratch) {
+  ScheduleBuilder builder("wrong", {3, Postcondition::kGather}, 3);
+  builder.transfer(1, 0, {1, 2}, Take::kCopy);
+  builder.transfer(2, 1, {2, 1}, Take::kCopy);
+  builder.end_step();
+  expect_wrong(builder.take(),
+               "rank 0, operation 0 (receive-copy of chunks 1 to 2 from rank 1) would copy chunk 2 without the "
+               "contribution of rank 2");
+}
+
+// Only the root of a reduce needs the sum, and only rank r block r of a reduce-scatter.
+TEST(Checker, ResultsWhereTheyMustEnd) {
+  Schedule schedule = pair();
+  schedule.programs[0].pop_back();
+  schedule.programs[1].pop_back();
+  schedule.postcondition = Postcondition::kReduce;
+  EXPECT_EQ(check(schedule), absl::OkStatus());
+  schedule.root = 1;
+  expect_wrong(schedule, "rank 1 ends without the contribution of rank 0 to chunk 0");
+  ScheduleBuilder builder("right", {2, Postcondition::kReduceScatter}, 2);
+  builder.transfer(0, 1, {1, 1}, Take::kReduce);
+  ScheduleBuilder wrong = builder;
+  wrong.transfer(0, 1, {0, 1}, Take::kReduce);
+  wrong.end_step();
+  expect_wrong(wrong.take(), "rank 0 ends without the contribution of rank 1 to chunk 0");
+  builder.transfer(1, 0, {0, 1}, Take::kReduce);
+  builder.end_step();
+  EXPECT_EQ(check(builder.take()), absl::OkStatus());
 }
 
 // Both ranks send their whole vectors and add what they receive, possibly before their own vector has left.
 TEST(Checker, SliceChangesWhileBeingSent) {
-  ScheduleBuilder builder("wrong", 2, 1);
-  builder.transfer(0, 1, kWhole, OpKind::kReceiveReduce);
-  builder.transfer(1, 0, kWhole, OpKind::kReceiveReduce);
+  ScheduleBuilder builder("wrong", {2}, 1);
+  builder.transfer(0, 1, kWhole, Take::kReduce);
+  builder.transfer(1, 0, kWhole, Take::kReduce);
   builder.end_step();
   expect_wrong(builder.take(),
                "rank 1, operation 1 (receive-reduce of chunk 0 from rank 0) may change chunk 0 while operation 0 still "
@@ -182,23 +242,23 @@ TEST(Checker, SliceChangesWhileBeingSent) {
 
 // Rank 0 sends to 1 and 2. The answer of rank 1 says nothing about rank 2.
 TEST(Checker, OtherPeerMayStillReceive) {
-  ScheduleBuilder builder("wrong", 3, 1);
-  builder.transfer(1, 0, kWhole, OpKind::kReceiveReduce);
-  builder.transfer(2, 0, kWhole, OpKind::kReceiveReduce);
+  ScheduleBuilder builder("wrong", {3}, 1);
+  builder.transfer(1, 0, kWhole, Take::kReduce);
+  builder.transfer(2, 0, kWhole, Take::kReduce);
   builder.end_step();
-  builder.transfer(0, 1, kWhole, OpKind::kReceiveCopy);
-  builder.transfer(0, 2, kWhole, OpKind::kReceiveCopy);
+  builder.transfer(0, 1, kWhole, Take::kCopy);
+  builder.transfer(0, 2, kWhole, Take::kCopy);
   builder.end_step();
   ScheduleBuilder right = builder;
-  builder.transfer(1, 0, kWhole, OpKind::kReceiveCopy);
+  builder.transfer(1, 0, kWhole, Take::kCopy);
   builder.end_step();
   expect_wrong(builder.take(),
                "rank 0, operation 4 (receive-copy of chunk 0 from rank 1) may change chunk 0 while "
                "operation 3 still sends it to rank 2");
   // The news that rank 2 has received it may reach rank 0 through rank 1.
-  right.transfer(2, 1, kWhole, OpKind::kReceiveCopy);
+  right.transfer(2, 1, kWhole, Take::kCopy);
   right.end_step();
-  right.transfer(1, 0, kWhole, OpKind::kReceiveCopy);
+  right.transfer(1, 0, kWhole, Take::kCopy);
   right.end_step();
   EXPECT_EQ(check(right.take()), absl::OkStatus());
 }

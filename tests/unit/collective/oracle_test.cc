@@ -16,13 +16,14 @@ namespace gleaner::collective {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Vectors = std::vector<std::vector<float>>;
 
 // Ranks 1 and 2 send their vector of one chunk to rank 0, which adds them in this order.
 Schedule reduce_to_first() {
-  ScheduleBuilder builder("reduce", 3, 1);
-  builder.transfer(1, 0, {0, 1}, OpKind::kReceiveReduce);
-  builder.transfer(2, 0, {0, 1}, OpKind::kReceiveReduce);
+  ScheduleBuilder builder("reduce", {3}, 1);
+  builder.transfer(1, 0, {0, 1}, Take::kReduce);
+  builder.transfer(2, 0, {0, 1}, Take::kReduce);
   builder.end_step();
   return builder.take();
 }
@@ -37,7 +38,7 @@ std::vector<std::byte> bytes_of(T value) {
 // Returns the result of rank 0 after reduce_to_first() of one element for each rank.
 template <typename To, typename From>
 To gathered(const Reduction& reduction, From a, From b, From c) {
-  const auto results = execute(reduce_to_first(), reduction, {bytes_of(a), bytes_of(b), bytes_of(c)});
+  const auto results = execute_all_reduce(reduce_to_first(), reduction, {bytes_of(a), bytes_of(b), bytes_of(c)});
   EXPECT_TRUE(results.ok()) << results.status();
   To result;
   EXPECT_EQ((*results)[0].size(), sizeof(result));
@@ -55,7 +56,7 @@ void expect_sums(const Schedule& schedule, size_t elements) {
       sum[i] += inputs[rank][i];
     }
   }
-  const absl::StatusOr<Vectors> outputs = execute(schedule, inputs);
+  const absl::StatusOr<Vectors> outputs = execute_all_reduce(schedule, inputs);
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   for (const std::vector<float>& output : *outputs) EXPECT_EQ(output, sum) << schedule.algorithm << schedule.ranks;
 }
@@ -64,11 +65,11 @@ void expect_sums(const Schedule& schedule, size_t elements) {
 TEST(Oracle, GatherAddsInRankOrder) {
   std::vector<std::vector<std::byte>> inputs(8, bytes_of(kernels::float32_to_bfloat16(1)));
   inputs[0] = bytes_of(kernels::float32_to_bfloat16(256));
-  const auto results = execute(gather(8), {DataType::kBFloat16, DataType::kBFloat16, 1}, inputs);
+  const auto results = execute_all_reduce(gather(8), {DataType::kBFloat16, DataType::kBFloat16, 1}, inputs);
   ASSERT_TRUE(results.ok()) << results.status();
   for (const auto& result : *results) EXPECT_EQ(result, bytes_of(kernels::float32_to_bfloat16(264)));
   // 2^30 comes and goes before the 1, which it would swallow.
-  const absl::StatusOr<Vectors> sums = execute(gather(3), {{0x1p30f}, {-0x1p30f}, {1}});
+  const absl::StatusOr<Vectors> sums = execute_all_reduce(gather(3), {{0x1p30f}, {-0x1p30f}, {1}});
   EXPECT_EQ(*sums, Vectors(3, {1}));
 }
 
@@ -85,7 +86,7 @@ TEST(Oracle, SumsExactIntegers) {
 // those before it.
 TEST(Oracle, RingSumsAlongTheRing) {
   const Vectors inputs = {{1e8f, 1, 3}, {3, -1e8f, 1}, {-1e8f, 3, 1e8f}};
-  const auto outputs = execute(ring(3), inputs);
+  const auto outputs = execute_all_reduce(ring(3), inputs);
   ASSERT_TRUE(outputs.ok());
   for (const std::vector<float>& output : *outputs) {
     for (size_t chunk = 0; chunk < 3; ++chunk) {
@@ -100,17 +101,17 @@ TEST(Oracle, RingSumsAlongTheRing) {
 // differs if a rank's own receives are in another order.
 TEST(Oracle, OrderFollowsPrograms) {
   const auto gather = [](uint32_t first, uint32_t second) {
-    ScheduleBuilder builder("gather", 3, 1);
-    builder.transfer(first, 0, {0, 1}, OpKind::kReceiveReduce);
-    builder.transfer(second, 0, {0, 1}, OpKind::kReceiveReduce);
+    ScheduleBuilder builder("gather", {3}, 1);
+    builder.transfer(first, 0, {0, 1}, Take::kReduce);
+    builder.transfer(second, 0, {0, 1}, Take::kReduce);
     builder.end_step();
     return builder.take();
   };
   const Vectors inputs = {{1}, {1e8f}, {-1e8f}};
-  EXPECT_EQ((*execute(gather(1, 2), inputs))[0][0], (1 + 1e8f) + -1e8f);
+  EXPECT_EQ((*execute_all_reduce(gather(1, 2), inputs))[0][0], (1 + 1e8f) + -1e8f);
   const Vectors other = {{1}, {1e8f}, {3}};
-  EXPECT_EQ((*execute(gather(1, 2), other))[0][0], (1 + 1e8f) + 3);
-  EXPECT_EQ((*execute(gather(2, 1), other))[0][0], (1 + 3.0f) + 1e8f);
+  EXPECT_EQ((*execute_all_reduce(gather(1, 2), other))[0][0], (1 + 1e8f) + 3);
+  EXPECT_EQ((*execute_all_reduce(gather(2, 1), other))[0][0], (1 + 3.0f) + 1e8f);
 }
 
 // In fp16, 2048 + 1 is 2048; in bf16, 256 + 1 is 256.
@@ -145,14 +146,14 @@ TEST(Oracle, CanonicalNan) {
   EXPECT_EQ((gathered<uint32_t>({kSingle, kSingle}, 0xFFC00001u, 0u, 0u)), kernels::kNanFloat32);
   EXPECT_EQ((gathered<uint16_t, uint16_t>({kHalf, kHalf}, 0xFE01, 0, 0)), kernels::kNanFloat16);
   // Ranks 1 and 2 receive nothing.
-  const auto results =
-      execute(reduce_to_first(), {kSingle, kSingle}, {bytes_of(0.0f), bytes_of(0xFFC00001u), bytes_of(0.0f)});
+  const auto results = execute_all_reduce(reduce_to_first(), {kSingle, kSingle},
+                                          {bytes_of(0.0f), bytes_of(0xFFC00001u), bytes_of(0.0f)});
   EXPECT_EQ((*results)[1], bytes_of(kernels::kNanFloat32));
 }
 
 TEST(Oracle, ReductionsMustFit) {
   const auto message = [](const Reduction& reduction) {
-    return std::string(execute(ring(1), reduction, {{}}).status().message());
+    return std::string(execute_all_reduce(ring(1), reduction, {{}}).status().message());
   };
   EXPECT_THAT(message({DataType::kFloat16, DataType::kFloat32}), HasSubstr("of fp16 have no result of fp32"));
   EXPECT_THAT(message({DataType::kFloat64, DataType::kFloat32}), HasSubstr("of fp64 have no result of fp32"));
@@ -162,15 +163,54 @@ TEST(Oracle, ReductionsMustFit) {
 }
 
 TEST(Oracle, InputsMustFit) {
-  const auto message = [](const Vectors& inputs) { return std::string(execute(ring(2), inputs).status().message()); };
+  const auto message = [](const Vectors& inputs) {
+    return std::string(execute_all_reduce(ring(2), inputs).status().message());
+  };
   EXPECT_THAT(message({{1}}), HasSubstr("1 inputs for 2 ranks"));
   EXPECT_THAT(message({{1}, {1, 2}}), HasSubstr("the input of rank 1 has 2 elements, that of rank 0 has 1"));
+}
+
+// In fp16, 2048 + 1 is 2048. A result that is not asked for is empty.
+TEST(Oracle, ReduceRoundsOnceAtTheRoot) {
+  const auto half = kernels::float32_to_float16;
+  Schedule schedule = reduce_to_first();
+  schedule.postcondition = Postcondition::kReduce;
+  const Reduction reduction{DataType::kFloat16, DataType::kFloat16, 2};
+  const auto results = execute(schedule, reduction, {bytes_of(half(2048)), bytes_of(half(1)), bytes_of(half(2))});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ((*results)[0], bytes_of(half(1025.5f)));
+  EXPECT_THAT((*results)[1], IsEmpty());
+}
+
+// Blocks to which one rank contributes keep their bits: neither the divisor nor rounding changes them.
+TEST(Oracle, CopiesKeepBits) {
+  const std::vector<std::byte> nan = bytes_of(uint16_t{0xFE01});
+  const auto results = execute(gather(2), {DataType::kFloat16, DataType::kFloat16, 3}, {nan, bytes_of(uint16_t{1})});
+  ASSERT_TRUE(results.ok()) << results.status();
+  for (const auto& result : *results) EXPECT_EQ(result, bytes_of(uint32_t{0x0001FE01}));
+}
+
+TEST(Oracle, InputsAreTheBlocksOfTheRank) {
+  Schedule schedule = ring(2);
+  const auto message = [&](const std::vector<std::vector<std::byte>>& inputs) {
+    return std::string(execute(schedule, {}, inputs).status().message());
+  };
+  const std::vector<std::byte> one(4), two(8);
+  schedule.postcondition = Postcondition::kReduceScatter;
+  EXPECT_THAT(message({two, one}), HasSubstr("the input of rank 1 has 1 elements, that of rank 0 has 2; give 1 for "
+                                             "each block: 2"));
+  schedule.postcondition = Postcondition::kScatter;
+  schedule.root = 1;
+  EXPECT_THAT(message({one, two}), HasSubstr("the input of rank 0 has 1 elements, that of rank 1 has 2; give 1 for "
+                                             "each block: 0"));
+  EXPECT_THAT(std::string(execute_all_reduce(schedule, {}, {{}, two}).status().message()),
+              HasSubstr("makes a scatter, which ranks do not add"));
 }
 
 TEST(Oracle, WaitsForEver) {
   Schedule schedule = ring(2);
   for (std::vector<Op>& program : schedule.programs) std::swap(program[0], program[1]);
-  EXPECT_THAT(std::string(execute(schedule, {{1}, {2}}).status().message()), HasSubstr("waits for ever"));
+  EXPECT_THAT(std::string(execute_all_reduce(schedule, {{1}, {2}}).status().message()), HasSubstr("waits for ever"));
 }
 
 }  // namespace

@@ -385,7 +385,8 @@ const std::vector<std::vector<float>>& ChangingJob::expected(const Push& push) {
       const auto end = begin + static_cast<ptrdiff_t>(partition.bytes / sizeof(float));
       std::vector<std::vector<std::byte>> inputs;
       for (const auto& each : all) inputs.push_back(bytes_of({each.begin() + begin, each.begin() + end}));
-      const auto sums = collective::execute(*schedule, {DataType::kFloat32, DataType::kFloat32, 1}, std::move(inputs));
+      const auto sums =
+          collective::execute_all_reduce(*schedule, {DataType::kFloat32, DataType::kFloat32, 1}, std::move(inputs));
       for (uint32_t i = 0; i < workers_.size(); ++i) {
         std::vector<float>& whole = at->second[i];
         whole.resize(static_cast<size_t>(end));

@@ -12,19 +12,19 @@
 namespace gleaner::executor {
 namespace {
 
-using collective::OpKind;
+using collective::Take;
 using ::testing::ElementsAre;
 
 // Rank 0 adds the vectors of ranks 1 and 2, in this order. It sends chunk 0 of the sum to rank 1, and gets chunk 1 of
 // it from rank 2, to which it has sent its own contribution.
 collective::Schedule mixed() {
-  collective::ScheduleBuilder builder("mixed", 3, 2);
-  builder.transfer(1, 0, {0, 1}, OpKind::kReceiveReduce);
-  builder.transfer(2, 0, {0, 1}, OpKind::kReceiveReduce);
-  builder.transfer(0, 2, {1, 1}, OpKind::kReceiveReduce);
+  collective::ScheduleBuilder builder("mixed", {3}, 2);
+  builder.transfer(1, 0, {0, 1}, Take::kReduce);
+  builder.transfer(2, 0, {0, 1}, Take::kReduce);
+  builder.transfer(0, 2, {1, 1}, Take::kReduce);
   builder.end_step();
-  builder.transfer(0, 1, {0, 1}, OpKind::kReceiveCopy);
-  builder.transfer(2, 0, {1, 1}, OpKind::kReceiveCopy);
+  builder.transfer(0, 1, {0, 1}, Take::kCopy);
+  builder.transfer(2, 0, {1, 1}, Take::kCopy);
   builder.end_step();
   return builder.take();
 }

@@ -283,7 +283,7 @@ const std::vector<std::vector<std::byte>>& SimulatedJob::expected(const Push& pu
       inputs.emplace_back(begin, begin + partition.bytes * factor);
     }
     const auto sums =
-        collective::execute(*schedule, {plan_->push_type(tensor), tensor.type, divisor}, std::move(inputs));
+        collective::execute_all_reduce(*schedule, {plan_->push_type(tensor), tensor.type, divisor}, std::move(inputs));
     for (uint32_t rank = 0; rank < sums->size(); ++rank) {
       at->second[rank].insert(at->second[rank].end(), (*sums)[rank].begin(), (*sums)[rank].end());
     }

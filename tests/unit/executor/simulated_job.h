@@ -1,6 +1,6 @@
 // SimulatedJob: the executors of a job's workers, connected by a simulated network. Everything follows from one seed:
 // when workers begin which push_pulls, how long frames take, and when connections break. Each result is compared with
-// collective::execute(), bit for bit.
+// collective::execute_all_reduce(), bit for bit.
 //
 // The network keeps the order of the frames of one connection, and no other order. When a connection ends, the frames
 // that have left arrive up to a random one, the later ones never. They may arrive after frames of the next connection.

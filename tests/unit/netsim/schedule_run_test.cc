@@ -22,6 +22,7 @@ namespace gleaner::netsim {
 namespace {
 
 using collective::OpKind;
+using collective::Take;
 using ::testing::HasSubstr;
 
 constexpr double kBytes = 64 << 20;
@@ -168,14 +169,13 @@ TEST(ScheduleRun, BackgroundSlowsTheRing) {
 // Messages between two ranks follow each other, so that a pipeline works: rank 1 passes each chunk on while it receives
 // the next.
 TEST(ScheduleRun, ChunksArePipelined) {
-  collective::Schedule schedule = {
-      .algorithm = "line", .ranks = 3, .chunks = 4, .steps = 5, .stages = {}, .programs = {}};
+  collective::Schedule schedule{{.ranks = 3}, "line", 4, 5, {}, {}};
   schedule.programs.resize(3);
   for (uint32_t chunk = 0; chunk < 4; ++chunk) {
-    schedule.programs[0].push_back({OpKind::kSend, 1, chunk, {chunk, 1}});
-    schedule.programs[1].push_back({OpKind::kReceiveCopy, 0, chunk, {chunk, 1}});
-    schedule.programs[1].push_back({OpKind::kSend, 2, chunk + 1, {chunk, 1}});
-    schedule.programs[2].push_back({OpKind::kReceiveCopy, 1, chunk + 1, {chunk, 1}});
+    schedule.programs[0].push_back({OpKind::kSend, Take::kCopy, 1, chunk, {chunk, 1}});
+    schedule.programs[1].push_back({OpKind::kReceive, Take::kCopy, 0, chunk, {chunk, 1}});
+    schedule.programs[1].push_back({OpKind::kSend, Take::kCopy, 2, chunk + 1, {chunk, 1}});
+    schedule.programs[2].push_back({OpKind::kReceive, Take::kCopy, 1, chunk + 1, {chunk, 1}});
   }
   const topology::Network net = make_network(*topology::star(3, gbit(10)));
   expect_close(run(schedule, net).seconds, 5 * kBytes / 4 * 8 / 10e9);

@@ -10,7 +10,7 @@
 namespace gleaner::ranks {
 namespace {
 
-using collective::OpKind;
+using collective::Take;
 
 TEST(Conflicts, StarHasNoneForRing) {
   const topology::Network star = make_network(*topology::star(7, {}));
@@ -51,12 +51,12 @@ TEST(Conflicts, FlowsAreCountedByStepAndChannel) {
 // Two messages to one peer are one flow; a second peer is a second flow, and shares the sender's own link.
 TEST(Conflicts, SeveralPeersShareTheSendersLink) {
   const topology::Network star = make_network(*topology::star(3, {}));
-  collective::ScheduleBuilder builder("test", 3, 3);
-  builder.transfer(0, 1, {0, 1}, OpKind::kReceiveReduce);
-  builder.transfer(0, 1, {2, 1}, OpKind::kReceiveReduce);
+  collective::ScheduleBuilder builder("test", {3}, 3);
+  builder.transfer(0, 1, {0, 1}, Take::kReduce);
+  builder.transfer(0, 1, {2, 1}, Take::kReduce);
   builder.end_step();
-  builder.transfer(0, 1, {0, 1}, OpKind::kReceiveReduce);
-  builder.transfer(0, 2, {1, 1}, OpKind::kReceiveReduce);
+  builder.transfer(0, 1, {0, 1}, Take::kReduce);
+  builder.transfer(0, 2, {1, 1}, Take::kReduce);
   builder.end_step();
   const Conflicts conflicts = conflicts_of(star, builder.take(), identity(3));
   EXPECT_EQ(conflicts.total, 1u);
