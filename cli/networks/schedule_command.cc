@@ -1,5 +1,8 @@
-// gleaner schedule: prints the schedule of an all-reduce, for each rank the messages that it sends and receives.
+// gleaner schedule: prints the schedule of a collective, for each rank the messages that it sends and receives.
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +23,8 @@ namespace gleaner::cli {
 namespace {
 
 struct ScheduleFlags {
+  std::string collective = "all-reduce";
+  int64_t root = -1;  // -1: not given
   std::string algorithm;
   int64_t ranks = -1;  // -1: not given
   std::string stages;
@@ -31,7 +36,10 @@ struct ScheduleFlags {
 };
 
 // Returns the flags that an error of make_schedule() is about: those of parameters, or else of the ranks.
-std::string flags_in_question(const ScheduleFlags& flags) {
+std::string flags_in_question(const ScheduleFlags& flags, collective::Postcondition postcondition) {
+  if (std::ranges::count(collective::algorithms(postcondition), absl::string_view(flags.algorithm)) == 0) {
+    return absl::StrCat("--algorithm ", flags.algorithm);
+  }
   std::vector<std::string> given;
   if (!flags.stages.empty()) given.push_back(absl::StrCat("--stages ", flags.stages));
   if (flags.radix != 0) given.push_back(absl::StrCat("--radix ", flags.radix));
@@ -39,6 +47,7 @@ std::string flags_in_question(const ScheduleFlags& flags) {
   if (!flags.group_sizes.empty()) given.push_back(absl::StrCat("--group-sizes ", flags.group_sizes));
   if (!flags.global_chunks.empty()) given.push_back(absl::StrCat("--global-chunks ", flags.global_chunks));
   if (!flags.local_chunks.empty()) given.push_back(absl::StrCat("--local-chunks ", flags.local_chunks));
+  if (flags.root > 0) given.push_back(absl::StrCat("--root ", flags.root));
   if (given.empty()) given.push_back(absl::StrCat("--ranks ", flags.ranks));
   return absl::StrJoin(given, " ");
 }
@@ -55,12 +64,44 @@ absl::StatusOr<std::vector<uint32_t>> parse_counts(absl::string_view flag, const
   return counts;
 }
 
-absl::StatusOr<collective::Schedule> schedule_of(const ScheduleFlags& flags) {
+// Returns the names of all algorithms, each once.
+std::vector<std::string> all_algorithms() {
+  std::vector<std::string> names;
+  for (const collective::Postcondition postcondition : collective::postconditions()) {
+    for (const absl::string_view name : collective::algorithms(postcondition)) {
+      if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
+// Returns "reduce: binomial; broadcast: binomial, scatter-ring", for example.
+std::string algorithms_by_collective() {
+  return absl::StrJoin(collective::postconditions(), "; ", [](std::string* out, collective::Postcondition each) {
+    absl::StrAppend(out, name_of(each), ": ", absl::StrJoin(collective::algorithms(each), ", "));
+  });
+}
+
+absl::StatusOr<collective::Collective> collective_of(const ScheduleFlags& flags) {
+  const auto postcondition = collective::postcondition_named(flags.collective);
+  if (!postcondition.has_value()) {  // the flag accepts only names
+    return absl::InvalidArgumentError(absl::StrCat("--collective ", flags.collective, " is unknown"));
+  }
   if (flags.algorithm.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("give --algorithm, one of ", absl::StrJoin(collective::algorithms(), ", ")));
+        absl::StrCat("give --algorithm, one of ", absl::StrJoin(collective::algorithms(*postcondition), ", ")));
   }
   if (flags.ranks == -1) return absl::InvalidArgumentError("give --ranks N, for example --ranks 8");
+  if (flags.root != -1 && !collective::has_root(*postcondition)) {
+    return absl::InvalidArgumentError(absl::StrCat("--root ", flags.root, ": ", flags.collective,
+                                                   " has no root; only reduce, broadcast, gather and scatter have"));
+  }
+  return collective::Collective{static_cast<uint32_t>(flags.ranks), *postcondition,
+                                static_cast<uint32_t>(std::max<int64_t>(flags.root, 0))};
+}
+
+absl::StatusOr<collective::Schedule> schedule_of(const ScheduleFlags& flags) {
+  GLN_ASSIGN_OR_RETURN(const collective::Collective collective, collective_of(flags));
   collective::Spec spec;
   spec.algorithm = flags.algorithm;
   GLN_ASSIGN_OR_RETURN(spec.factors, parse_stages(flags.stages));
@@ -69,14 +110,16 @@ absl::StatusOr<collective::Schedule> schedule_of(const ScheduleFlags& flags) {
   GLN_ASSIGN_OR_RETURN(spec.group_sizes, parse_counts("--group-sizes", flags.group_sizes));
   GLN_ASSIGN_OR_RETURN(spec.masters.global, parse_counts("--global-chunks", flags.global_chunks));
   GLN_ASSIGN_OR_RETURN(spec.masters.local, parse_counts("--local-chunks", flags.local_chunks));
-  if (flags.algorithm == "racks" && spec.factors.empty() && spec.group_sizes.empty()) {
+  if (collective.postcondition == collective::Postcondition::kAllReduce && flags.algorithm == "racks" &&
+      spec.factors.empty() && spec.group_sizes.empty()) {
     return absl::InvalidArgumentError(
         "give --stages RACKS,HOSTS, for example --stages 4,8 for 32 ranks: racks needs the number of racks, and of "
         "ranks in each; or --group-sizes");
   }
-  absl::StatusOr<collective::Schedule> schedule = collective::make_schedule(spec, static_cast<uint32_t>(flags.ranks));
+  absl::StatusOr<collective::Schedule> schedule = collective::make_schedule(spec, collective);
   if (schedule.ok()) return schedule;
-  return absl::InvalidArgumentError(absl::StrCat(flags_in_question(flags), ": ", schedule.status().message()));
+  return absl::InvalidArgumentError(
+      absl::StrCat(flags_in_question(flags, collective.postcondition), ": ", schedule.status().message()));
 }
 
 absl::Status print_json(const collective::Schedule& schedule) {
@@ -99,12 +142,22 @@ absl::Status run_schedule(const ScheduleFlags& flags) {
 
 void add_schedule(flags::Command& app, Context& context) {
   auto flags = std::make_shared<ScheduleFlags>();
-  flags::Command schedule = app.add_command("schedule", "Print the messages of an all-reduce, rank by rank");
-  const auto names = collective::algorithms();
-  schedule.add_text("--algorithm", flags->algorithm, "How ranks sum their vectors")
-      .one_of(std::vector<std::string>(names.begin(), names.end()));
+  flags::Command schedule = app.add_command("schedule", "Print the messages of a collective, rank by rank");
+  std::vector<std::string> collectives;
+  for (const auto postcondition : collective::postconditions()) collectives.emplace_back(name_of(postcondition));
+  schedule.add_text("--collective", flags->collective, "Which rank begins and ends with which part of the vector")
+      .one_of(collectives)
+      .show_default();
+  schedule
+      .add_text("--algorithm", flags->algorithm,
+                absl::StrCat("How ranks exchange their vectors: ", algorithms_by_collective()))
+      .one_of(all_algorithms());
   schedule.add_number("--ranks", flags->ranks, "Ranks that take part, 1 or more")
       .between(int64_t{1}, int64_t{collective::kMaxRanks});
+  schedule
+      .add_number("--root", flags->root,
+                  "reduce, broadcast, gather, scatter: the rank that has the result or the vector [default: 0]")
+      .between(int64_t{0}, int64_t{collective::kMaxRanks - 1});
   schedule.add_text(
       "--stages", flags->stages,
       "blueconnect: factors of the number of ranks, inner stage first [default: its prime factors]; racks: "

@@ -49,6 +49,7 @@ def complete(*words: str) -> list[str]:
         (["gleaner", "trace", "--p"], ["--pid"]),
         (["gleaner", "ranks", "-o", "r"], ["rankfile"]),
         (["gleaner", "schedule", "--algorithm", "blue"], ["blueconnect"]),
+        (["gleaner", "schedule", "--collective", "all-t"], ["all-to-all"]),
         (["gleaner", "sim", "--rank-"], ["--rank-map"]),
         (["gleaner", "run", "--workers", "2", "--", "--worker"], []),
         (["gleaner", "bench", "push-pull", "--transport"], ["--transports"]),

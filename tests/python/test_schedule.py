@@ -13,6 +13,16 @@ from typing import Any
 import pytest
 from conftest import GLEANER, TIMEOUT, require_build
 
+COLLECTIVES = {
+    "reduce": ["binomial"],
+    "broadcast": ["binomial", "scatter-ring"],
+    "all-gather": ["ring", "gather"],
+    "reduce-scatter": ["ring", "halving", "direct"],
+    "gather": ["direct", "binomial"],
+    "scatter": ["direct", "binomial"],
+    "all-to-all": ["direct"],
+}
+ROOTED = ("reduce", "broadcast", "gather", "scatter")
 ALGORITHMS = ["ring", "halving-doubling", "double-tree", "bcube", "blueconnect", "racks", "two-level"]
 
 
@@ -89,6 +99,49 @@ def test_every_rank_gets_the_sum(algorithm: str, ranks: int, arguments: list[obj
     assert vectors == [sums] * ranks
 
 
+def begins_with(collective: str, ranks: int, root: int, rank: int, chunk: int) -> bool:
+    """Whether a rank contributes to a chunk, by the table of docs/schedules.md."""
+    if collective in ("reduce", "reduce-scatter"):
+        return True
+    if collective in ("broadcast", "scatter"):
+        return rank == root
+    return rank == (chunk // ranks if collective == "all-to-all" else chunk)
+
+
+def ends_with(collective: str, ranks: int, root: int, rank: int, chunk: int) -> bool:
+    if collective in ("reduce", "gather"):
+        return rank == root
+    if collective in ("reduce-scatter", "scatter", "all-to-all"):
+        return chunk % ranks == rank
+    return True
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm"), [(name, each) for name, algorithms in COLLECTIVES.items() for each in algorithms]
+)
+def test_every_collective_has_its_postcondition(collective: str, algorithm: str) -> None:
+    ranks, root = 8 if algorithm == "halving" else 7, 5 if collective in ROOTED else 0
+    arguments = ["--collective", collective, *(["--root", root] if root else [])]
+    schedule = schedule_of(algorithm, ranks, *arguments)
+    assert schedule["postcondition"] == collective and schedule["algorithm"] == algorithm
+    assert schedule.get("root") == (root if root else None)
+    chunks = range(schedule["chunks"])
+    place = (collective, ranks, root)
+    vectors = [[10**rank if begins_with(*place, rank, chunk) else -1 for chunk in chunks] for rank in range(ranks)]
+    execute(schedule, vectors)
+    for rank, vector in enumerate(vectors):
+        for chunk in chunks:
+            if ends_with(*place, rank, chunk):
+                assert vector[chunk] == sum(10**r for r in range(ranks) if begins_with(*place, r, chunk))
+
+
+def test_both_sides_say_how_a_message_is_taken() -> None:
+    schedule = schedule_of("ring", 4)
+    ops = [op for program in schedule["programs"] for op in program]
+    taken = [sum(op["reduce"] for op in ops if op["op"] == side) for side in ("send", "receive")]
+    assert taken == [12, 12]
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_steps_ascend_and_stages_name_ranks(algorithm: str) -> None:
     schedule = schedule_of(algorithm, 16, *(["--stages", "4,4"] if algorithm == "racks" else []))
@@ -124,6 +177,9 @@ def test_table_shows_bytes_and_time() -> None:
     assert "0 to 1, 1 to 2" in table
     table = shown("--algorithm", "racks", "--ranks", 8, "--stages", "2,4")
     assert "sends 1.0000 to 4.0000" in table and "stage 0: 2 groups of 4: [0 1 2 3] [4 5 6 7]" in table
+    table = shown("--collective", "gather", "--algorithm", "direct", "--ranks", 4, "--root", 2)
+    assert "direct: 4 ranks, root 2, 4 chunks, 1 step, 3 messages" in table
+    assert "of a block's S bytes, each rank sends 0.0000 to 1.0000 and receives 0.0000 to 3.0000" in table
 
 
 def test_large_schedules_are_written_whole() -> None:
@@ -165,6 +221,23 @@ def test_large_schedules_are_written_whole() -> None:
             "--global-chunks 1,1 --local-chunks 2,2: ",
         ),
         (["--algorithm", "ring", "--ranks", "4", "-o", "yaml"], "--output"),
+        (["--collective", "barrier", "--algorithm", "ring", "--ranks", "4"], "--collective"),
+        (["--collective", "broadcast", "--ranks", "4"], "give --algorithm, one of binomial, scatter-ring"),
+        (
+            ["--collective", "broadcast", "--algorithm", "ring", "--ranks", "4"],
+            "--algorithm ring: broadcast has no algorithm 'ring'; give one of binomial, scatter-ring",
+        ),
+        (["--algorithm", "binomial", "--ranks", "4"], "--algorithm binomial: all-reduce has no algorithm 'binomial'"),
+        (["--collective", "reduce", "--algorithm", "binomial", "--ranks", "4", "--root", "4"], "--root 4: the root is"),
+        (["--algorithm", "ring", "--ranks", "4", "--root", "0"], "--root 0: all-reduce has no root; only reduce, "),
+        (
+            ["--collective", "all-to-all", "--algorithm", "direct", "--ranks", "1025"],
+            "--ranks 1025: the number of ranks is 1025; give 1 to 1024, the most that all-to-all supports",
+        ),
+        (
+            ["--collective", "reduce-scatter", "--algorithm", "halving", "--ranks", "6"],
+            "--ranks 6: halving needs a power of two as the number of ranks; 6 is none",
+        ),
     ],
 )
 def test_errors_name_the_flag(arguments: list[str], message: str) -> None:
