@@ -1,6 +1,6 @@
 # Short names for the commands in scripts/. CONTRIBUTING.md describes them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long build bench lint format install test-install test-e2e clean
+.PHONY: help demo test test-long build wheel bench lint format install test-install test-e2e clean
 
 help:  ## print this text
 	@echo 'Gleaner: distributed training made faster with spare CPU cores and spare network bandwidth.'
@@ -24,6 +24,9 @@ test-long:  ## run all tests, stage by stage; RESUME=1 skips stages that passed 
 build:  ## build all programs and libgleaner.so into build/release
 	@scripts/build
 
+wheel:  ## build the Python wheel, with the programs and all libraries that they need, into dist
+	@scripts/wheel
+
 bench: build  ## measure how fast this machine sums and exchanges gradients
 	@scripts/bench
 
@@ -43,4 +46,4 @@ test-e2e:  ## test jobs, faults and the chart in a Kubernetes cluster on this ma
 	@scripts/test e2e
 
 clean:  ## remove the builds and the logs of tests
-	@rm -rf build/release build/asan build/tsan build/parent build/test-logs
+	@rm -rf build/release build/wheel build/asan build/tsan build/parent build/test-logs
