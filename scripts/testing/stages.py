@@ -83,6 +83,8 @@ STAGES = [
           {**_build("asan"), "tidy": "scripts/tidy"}),
     Stage("ccache", "a clone at another path compiles from ccache", "2 min", "test",
           {"ccache": "tests/install/ccache_hits"}),
+    Stage("wheel", "the Python wheel on a bare Debian without compilers", "4 min", "test",
+          {"debootstrap": "scripts/bootstrap e2e", "wheel": "tests/install/wheel"}, (ROOT_USER,)),
     Stage("install", "make demo on a bare Debian 12, twice", "10 min", "test",
           {"debootstrap": "scripts/bootstrap e2e", "fresh-machine": "tests/install/fresh_machine"}, (ROOT_USER,)),
 ]  # fmt: skip
@@ -112,9 +114,13 @@ _ROWS = [
     ("bench scripts/bench", "bench"),
     ("tests/install scripts/bootstrap scripts/build scripts/demo", "install"),
     ("tests/install/ccache_hits", "ccache"),
+    ("tests/install/chroot", "install wheel"),
+    ("tests/install/wheel scripts/wheel pyproject.toml cmake/GleanerWheel.cmake comm-lib/python/backend "
+     "comm-lib/python/CMakeLists.txt", "wheel"),
+    ("comm-lib/python/gleaner/_programs.py", "python-long wheel"),
     ("CMakeLists.txt CMakePresets.json cmake", "asan tsan ccache install"),
     (".clang-tidy scripts/tidy", "tidy"),
     ("docs README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE Makefile .ci .clang-format .gitignore scripts tests "
-     "comm-lib common summation-service pyproject.toml pytest.ini ruff.toml", ""),
+     "comm-lib common summation-service pytest.ini ruff.toml", ""),
 ]  # fmt: skip
 LONG_STAGES = {path: stages.split() for paths, stages in _ROWS for path in paths.split()}
