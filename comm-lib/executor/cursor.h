@@ -91,7 +91,9 @@ class Cursor {
     return types_.result;
   }
 
+  const Program& program() const { return *program_; }
   uint64_t elements() const { return elements_; }
+  uint64_t contribution_bytes() const { return elements_ * size_of(types_.contribution); }
 
  private:
   struct Source {

@@ -14,23 +14,6 @@ namespace {
 
 constexpr absl::Duration kWindowTime = absl::Milliseconds(10);
 
-// Returns the slice that a run sends by `operation`.
-OutgoingSlice make_slice(const plan::Plan& plan, const Run& run, const Program::Operation& operation, Buffer payload) {
-  const uint32_t id = plan.partitions[run.partition].tensor;
-  const plan::Tensor& tensor = plan.tensors[id];
-  return {.tensor = id,
-          .partition = run.partition - plan.first_partition[id],
-          .schedule = run.schedule,
-          .step = run.step,
-          .schedule_step = operation.step,
-          .chunk = operation.slice.first,
-          .type = run.cursor.type_of(operation),
-          .op = run.op,
-          .priority = tensor.priority,
-          .position = run.partition,
-          .payload = std::move(payload)};
-}
-
 }  // namespace
 
 uint64_t window_bytes(const plan::Plan& plan, uint32_t worker, uint64_t asked, absl::Duration round_trip) {
@@ -48,27 +31,26 @@ Executor::Executor(const Options& options, BufferPool* pool, const kernels::Kern
     : options_(options),
       pool_(pool),
       kernels_(kernels),
-      recorder_(recorder),
-      runs_(options.worker, &schedules_),
-      peers_(options.job, options.worker, pool, &recorder_) {}
+      machine_(options.job, options.worker, pool, kernels, recorder),
+      runs_(options.worker, &schedules_, &machine_, this) {}
 
 absl::Status Executor::apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) {
   if (plan_ != nullptr) GLN_RETURN_IF_ERROR(plan::check_successor(*plan, *plan_));
   GLN_RETURN_IF_ERROR(schedules_.apply(*plan, options_.worker));
   plan_ = std::move(plan);
   runs_.apply(plan_);
-  peers_.apply(plan_->workers, plan_->epoch);
+  machine_.peers().apply(plan_->workers, plan_->epoch);
   set_round_trip(round_trip_);
   if (failure_.ok()) deliver_later_frames(now, actions);
-  if (failure_.ok()) begin_runs(now, actions);
+  if (failure_.ok()) machine_.begin_runs(now, actions);
   return absl::OkStatus();
 }
 
 void Executor::set_round_trip(absl::Duration round_trip) {
   round_trip_ = round_trip;
   if (plan_ == nullptr) return;
-  peers_.set_window(window_bytes(*plan_, options_.worker, options_.window_bytes, round_trip));
-  starts_.set_limit(
+  machine_.peers().set_window(window_bytes(*plan_, options_.worker, options_.window_bytes, round_trip));
+  machine_.set_limit(
       plan::schedule_window_bytes(*plan_, options_.worker, options_.window_bytes, absl::ToDoubleSeconds(round_trip)));
 }
 
@@ -101,103 +83,43 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
   const plan::Tensor& tensor = plan_->tensors[piece.tensor];
   const uint32_t index = pieces_.open(piece.id, std::move(piece.input), piece.output, plan_->partitions[begin].offset,
                                       plan_->push_factor(tensor), end - begin);
-  for (uint32_t i = begin; i < end; ++i) runs_.start(*piece.schedule, i, piece.op, index);
-  starts_.push({tensor.priority, *piece.schedule, begin, end});
-  for (uint32_t i = begin; i < end; ++i) admit_if_wanted(runs_.present(*piece.schedule, i), now, actions);
-  begin_runs(now, actions);
+  for (uint32_t i = begin; i < end; ++i) {
+    machine_.start(runs_.start(*piece.schedule, i, piece.op, index), now, actions);
+  }
+  machine_.begin_runs(now, actions);
   return absl::OkStatus();
 }
 
-// Begins the runs for which there is room.
-void Executor::begin_runs(absl::Duration now, Actions& actions) {
-  while (!starts_.empty()) {
-    const StartQueue::Waiting& waiting = starts_.front();
-    const uint32_t run = runs_.present(waiting.schedule, waiting.next);
-    const bool has_begun = run == kNone || runs_[run].piece == kNone || runs_[run].cursor.has_begun();
-    if (!has_begun && !starts_.has_room(plan_->partial_bytes(plan_->partitions[waiting.next]))) return;
-    starts_.pop();
-    if (!has_begun) begin(run, now, actions);
-  }
-}
-
-// Begins a run that a peer has begun, if its piece has been started.
-void Executor::admit_if_wanted(uint32_t index, absl::Duration now, Actions& actions) {
-  if (index == kNone) return;
-  const Run& run = runs_[index];
-  if (!run.is_wanted || run.piece == kNone || run.cursor.has_begun()) return;
-  if (GLN_MUTATION("a partition that a peer has begun waits for its turn")) return;
-  if (!starts_.has_room(plan_->partial_bytes(plan_->partitions[run.partition]))) {
-    GLN_RARE("executor: a partition begins beyond the limit, since a peer has begun it");
-  }
-  begin(index, now, actions);
-}
-
-void Executor::begin(uint32_t index, absl::Duration now, Actions& actions) {
-  Run& run = runs_[index];
-  const plan::Partition& partition = plan_->partitions[run.partition];
-  starts_.begin(plan_->partial_bytes(partition));
-  const uint32_t divisor = run.op == ReduceOp::kAverage ? plan_->ranks() : 1;
+void Executor::begin(Run& run) {
+  const plan::Partition& partition = plan_->partitions[run.order.position];
+  const uint32_t divisor = run.subject.op == ReduceOp::kAverage ? plan_->ranks() : 1;
   run.cursor.begin(pieces_.input(run.piece, partition.offset, partition.bytes), options_.worker, divisor, *pool_,
                    *kernels_);
-  recorder_.on_begun(*plan_, run);
-  advance(index, now, actions);
 }
 
-void Executor::advance(uint32_t index, absl::Duration now, Actions& actions) {
-  Run& run = runs_[index];
-  while (true) {
-    Cursor::Outcome outcome = run.cursor.advance(*kernels_);
-    switch (outcome.event) {
-      case Cursor::Event::kSend:
-        peers_.send(outcome.operation->peer, make_slice(*plan_, run, *outcome.operation, std::move(outcome.slice)), now,
-                    actions);
-        break;
-      case Cursor::Event::kReceived:
-        recorder_.on_received(*plan_, run, *outcome.operation);
-        break;
-      case Cursor::Event::kBlocked:
-        run.waits_for = outcome.operation->peer;
-        run.ticks_blocked = 0;
-        peers_.block(run.waits_for, now);
-        return;
-      case Cursor::Event::kEnded:
-        finish(index, actions);
-        return;
-    }
-  }
+void Executor::take_results(Run& run) {
+  run.cursor.write_result(pieces_.output(run.piece, plan_->partitions[run.order.position].offset), *kernels_);
 }
 
-// Writes the result of a run whose program has ended, and ends the run.
-void Executor::finish(uint32_t index, Actions& actions) {
-  Run& run = runs_[index];
-  const plan::Partition& partition = plan_->partitions[run.partition];
-  run.cursor.write_result(pieces_.output(run.piece, partition.offset), *kernels_);
-  recorder_.on_ended(*plan_, run);
+void Executor::finish(uint32_t run, Actions& actions) {
   ++counters_.results;
-  starts_.end(plan_->partial_bytes(partition));
-  pieces_.finish_partition(run.piece, actions.done);
-  runs_.end(index);
+  pieces_.finish_partition(machine_[run].piece, actions.done);
+  runs_.end(run);
 }
 
 void Executor::on_connected(uint32_t member, absl::Duration, Actions& actions) {
   if (!failure_.ok() || plan_ == nullptr || member >= plan_->workers || member == options_.worker) return;
-  peers_.on_connected(member, actions);
-  // A kAwait may have been lost with the last connection.
-  for (uint32_t i = 0; i < runs_.size(); ++i) {
-    if (runs_[i].waits_for == member) runs_[i].ticks_blocked = 0;
-  }
+  machine_.on_connected(member, actions);
 }
 
 void Executor::on_disconnected(uint32_t member) {
   if (plan_ == nullptr || member >= plan_->workers || member == options_.worker) return;
-  peers_.on_disconnected(member);
+  machine_.peers().on_disconnected(member);
 }
 
 void Executor::on_tick(absl::Duration now, Actions& actions) {
   if (!failure_.ok()) return;
-  begin_runs(now, actions);
-  ask_peers(actions);
-  peers_.tick(actions);
+  machine_.on_tick(now, actions);
 }
 
 void Executor::fail(const absl::Status& status, Actions& actions) {
@@ -205,9 +127,8 @@ void Executor::fail(const absl::Status& status, Actions& actions) {
   failure_ = status;
   pieces_.fail(status, actions.done);
   runs_.clear();
-  starts_.clear();
+  machine_.clear();
   later_frames_.clear();
-  peers_.clear();
 }
 
 uint64_t Executor::step(uint32_t tensor, uint32_t partition) const {
@@ -218,22 +139,22 @@ uint64_t Executor::step(uint32_t tensor, uint32_t partition) const {
 
 void Executor::set_ending(std::span<const uint32_t> left) {
   for (const uint32_t worker : left) {
-    if (plan_ != nullptr && worker < plan_->workers) peers_.on_left(worker);
+    if (plan_ != nullptr && worker < plan_->workers) machine_.peers().on_left(worker);
   }
 }
 
-bool Executor::idle() const { return pieces_.in_flight() == 0 && peers_.idle(); }
+bool Executor::idle() const { return pieces_.in_flight() == 0 && machine_.peers().idle(); }
 
 std::vector<uint32_t> Executor::waiting_for() const {
-  return pieces_.in_flight() == 0 ? std::vector<uint32_t>() : peers_.waiting_for();
+  return pieces_.in_flight() == 0 ? std::vector<uint32_t>() : machine_.peers().waiting_for();
 }
 
 const Counters& Executor::counters() const {
-  counters_.slices = peers_.counters().sent;
-  counters_.slice_bytes = peers_.counters().sent_bytes;
-  counters_.repeated_slices = peers_.counters().repeated;
-  counters_.unconfirmed_bytes = peers_.unconfirmed_bytes();
-  counters_.window_bytes = peers_.window_bytes();
+  counters_.slices = machine_.peers().counters().sent;
+  counters_.slice_bytes = machine_.peers().counters().sent_bytes;
+  counters_.repeated_slices = machine_.peers().counters().repeated;
+  counters_.unconfirmed_bytes = machine_.peers().unconfirmed_bytes();
+  counters_.window_bytes = machine_.peers().window_bytes();
   return counters_;
 }
 

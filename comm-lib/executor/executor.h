@@ -9,19 +9,12 @@
 // the first of the other may be in flight at the same time on different workers, and a schedule that comes back goes on
 // with its next step.
 //
-// Runs. A run *begins* when there is room for it among the partitions in flight, or when a peer has begun it
-// (start_queue.h): the executor copies the partition into a *work buffer*, in the plan's partial_type(), and executes
-// the program of this worker's rank on it: a send leaves as a part of the work buffer, without a copy; a receive waits
-// for its slice, and adds it to the work buffer or replaces a part of it. A sum that is complete is divided, for an
-// average, and rounded to the tensor's type, before other workers get it. At the end of the program the results go into
-// the piece's output. After an all-gather, each worker adds all contributions by itself, in the order of workers. The
-// bits are those of collective::execute_all_reduce() (common/collective/oracle.h). All partitions in flight execute
-// beside each other, so that links stay full. A piece is done when its last program has ended. See cursor.h.
-//
-// The schedule's rules (docs/schedules.md) let a work buffer be sent from: no receive changes a part of it before the
-// peer has received what was sent. The work buffer lives until the peers have confirmed all its slices.
-//
-// Order. Slices to one peer leave by the order (tensor priority, position in the plan), within a window. See peers.h.
+// Runs. The machine (machine.h) executes a run: the program of this worker's rank, on a copy of the partition in the
+// plan's partial_type(). A sum that is complete is divided, for an average, and rounded to the tensor's type, before
+// other workers get it. At the end of the program the results go into the piece's output. After an all-gather, each
+// worker adds all contributions by itself, in the order of workers. The bits are those of collective::execute_all_reduce()
+// (common/collective/oracle.h). All partitions in flight execute beside each other, so that links stay full. A piece is
+// done when its last program has ended.
 //
 // Early slices. Another worker may be ahead, by at most one step: its sum of this step needs this worker's
 // contribution. Its slices wait in the buffers in which they came. Their number is bounded by what the programs receive
@@ -43,12 +36,10 @@
 #include "absl/time/time.h"
 #include "comm-lib/exchange/exchange.h"
 #include "comm-lib/executor/counters.h"
+#include "comm-lib/executor/machine.h"
 #include "comm-lib/executor/open_pieces.h"
 #include "comm-lib/executor/open_runs.h"
-#include "comm-lib/executor/peers.h"
 #include "comm-lib/executor/schedules.h"
-#include "comm-lib/executor/slice_recorder.h"
-#include "comm-lib/executor/start_queue.h"
 #include "common/base/buffer.h"
 #include "common/kernels/kernels.h"
 #include "common/plan/plan.h"
@@ -71,7 +62,7 @@ struct Options {
 // largest contribution to a partition with a schedule. A nonzero `asked` replaces all this.
 uint64_t window_bytes(const plan::Plan& plan, uint32_t worker, uint64_t asked, absl::Duration round_trip);
 
-class Executor : public exchange::Exchange {
+class Executor : public exchange::Exchange, private RunOwner {
  public:
   // `pool`, `kernels` and `recorder` must outlive the executor, which sums on the caller's thread. `recorder` may be
   // null.
@@ -118,32 +109,26 @@ class Executor : public exchange::Exchange {
 
   // Plans, pieces and runs (executor.cc).
   absl::Status check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const;
-  void begin_runs(absl::Duration now, Actions& actions);
-  void begin(uint32_t run, absl::Duration now, Actions& actions);
-  void admit_if_wanted(uint32_t run, absl::Duration now, Actions& actions);
-  void advance(uint32_t run, absl::Duration now, Actions& actions);
-  void finish(uint32_t run, Actions& actions);
+  void begin(Run& run) override;
+  void take_results(Run& run) override;
+  void finish(uint32_t run, Actions& actions) override;
 
   // Frames (frames.cc).
   absl::Status on_slice(uint32_t sender, const wire::Header& header, Buffer payload, absl::Duration now,
                         Actions& actions);
   bool is_of_later_plan(const wire::Header& header) const;
-  void deliver(uint32_t run, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions);
   absl::Status on_awaited(const wire::Header& header, absl::Duration now, Actions& actions);
-  void ask_peers(Actions& actions);
   void deliver_later_frames(absl::Duration now, Actions& actions);
 
   const Options options_;
   BufferPool* const pool_;
   const kernels::Kernels* const kernels_;
-  const SliceRecorder recorder_;
   std::shared_ptr<const plan::Plan> plan_;
   Schedules schedules_;
+  Machine machine_;
   OpenRuns runs_;
   OpenPieces pieces_;
-  StartQueue starts_;
   std::vector<LaterFrame> later_frames_;
-  Peers peers_;
   absl::Duration round_trip_;
   absl::Status failure_;       // set by fail()
   mutable Counters counters_;  // counters() computes some of them

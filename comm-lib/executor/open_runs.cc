@@ -21,14 +21,14 @@ void OpenRuns::apply(std::shared_ptr<const plan::Plan> plan) {
 absl::Status OpenRuns::check_start(uint32_t schedule, uint32_t partition, ReduceOp op, absl::Status& refused) const {
   const Partition& state = partitions_[schedule][partition];
   if (state.run == kNone) return absl::OkStatus();
-  const Run& run = runs_[state.run];
+  const Run& run = machine_[state.run];
   const uint32_t tensor = plan_->partitions[partition].tensor;
-  if (run.piece != kNone) {
+  if (run.is_started) {
     return absl::FailedPreconditionError(
         absl::StrCat("tensor ", plan_->tensors[tensor].name, " is still in flight: wait for its last push_pull first"));
   }
-  if (run.op == op) return absl::OkStatus();
-  absl::Status status = plan::differing_operations(*plan_, tensor, state.step, {worker_, op}, {run.named_by, run.op});
+  if (run.subject.op == op) return absl::OkStatus();
+  absl::Status status = plan::differing_operations(*plan_, tensor, state.step, {worker_, op}, {run.named_by, run.subject.op});
   refused.Update(status);
   return status;
 }
@@ -36,31 +36,19 @@ absl::Status OpenRuns::check_start(uint32_t schedule, uint32_t partition, Reduce
 uint32_t OpenRuns::start(uint32_t schedule, uint32_t partition, ReduceOp op, uint32_t piece) {
   Partition& state = partitions_[schedule][partition];
   if (state.run == kNone) state.run = open(schedule, partition, state.step, op, worker_);
-  runs_[state.run].piece = piece;
+  machine_[state.run].piece = piece;
   return state.run;
 }
 
 uint32_t OpenRuns::open(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by) {
-  const plan::Tensor& tensor = plan_->tensors[plan_->partitions[partition].tensor];
-  const uint64_t elements = plan_->partitions[partition].bytes / size_of(tensor.type);
-  const uint32_t index = runs_.take();
-  Run& run = runs_[index];
-  run.partition = partition;
-  run.schedule = schedule;
-  run.step = step;
-  run.op = op;
-  run.named_by = named_by;
-  run.piece = kNone;
-  run.waits_for = kNone;
-  run.is_wanted = false;
-  run.cursor.open(&schedules_[schedule], elements, {plan_->push_type(tensor), tensor.type}, &arrived_);
-  return index;
-}
-
-void OpenRuns::close(uint32_t run) {
-  runs_[run].cursor.close();
-  runs_[run].waits_for = kNone;
-  runs_.give_back(run);
+  const uint32_t id = plan_->partitions[partition].tensor;
+  const plan::Tensor& tensor = plan_->tensors[id];
+  const Subject subject = {id, partition - plan_->first_partition[id], schedule, step, op};
+  const uint32_t run = machine_.open(owner_, subject, {tensor.priority, partition}, &schedules_[schedule],
+                                     plan_->partitions[partition].bytes / size_of(tensor.type),
+                                     {plan_->push_type(tensor), tensor.type});
+  machine_[run].named_by = named_by;
+  return run;
 }
 
 absl::StatusOr<uint32_t*> OpenRuns::find_place(const wire::Header& header) {
@@ -71,9 +59,9 @@ absl::StatusOr<uint32_t*> OpenRuns::find_place(const wire::Header& header) {
     return frame_error(*plan_, worker_, header, "the schedule has no message between them");
   }
   Partition& state = partitions_[header.schedule][plan_->index_of(header.tensor, header.partition)];
-  const bool is_in_flight = state.run != kNone && runs_[state.run].cursor.has_begun();
+  const bool is_in_flight = state.run != kNone && machine_[state.run].cursor.has_begun();
   // Slices may wait for the window of their peer, and a kAwait does not.
-  const bool is_missing = is_slice && is_in_flight && runs_[state.run].cursor.expected_bytes(source) > 0;
+  const bool is_missing = is_slice && is_in_flight && machine_[state.run].cursor.expected_bytes(source) > 0;
   GLN_RETURN_IF_ERROR(check_step(*plan_, worker_, header, {state.step, is_in_flight, is_missing}));
   const bool is_early = header.step != state.step && !GLN_MUTATION("an early slice goes to the step in flight");
   return is_early ? &state.next : &state.run;
@@ -85,8 +73,8 @@ absl::StatusOr<uint32_t> OpenRuns::of_slice(const wire::Header& header, size_t p
   const uint32_t source = schedules_[header.schedule].source_of(header.sender);
   const bool is_first = *place == kNone;
   const uint32_t found = is_first ? open(header.schedule, partition, header.step, header.op, header.sender) : *place;
-  const Run& run = runs_[found];
-  absl::Status status = check_op(*plan_, header, run.op, run.named_by);
+  const Run& run = machine_[found];
+  absl::Status status = check_op(*plan_, header, run.subject.op, run.named_by);
   refused.Update(status);
   const uint64_t expected = run.cursor.expected_bytes(source);
   if (expected == 0) {
@@ -96,7 +84,7 @@ absl::StatusOr<uint32_t> OpenRuns::of_slice(const wire::Header& header, size_t p
     status.Update(check_payload(*plan_, worker_, header, payload_bytes, {type, expected}));
   }
   if (!status.ok()) {
-    if (is_first) close(found);
+    if (is_first) machine_.close(found);
     return status;
   }
   *place = found;
@@ -115,24 +103,24 @@ absl::StatusOr<uint32_t> OpenRuns::of_await(const wire::Header& header, absl::St
   GLN_ASSIGN_OR_RETURN(uint32_t* const place, find_place(header));
   const uint32_t partition = plan_->index_of(header.tensor, header.partition);
   if (*place == kNone) *place = open(header.schedule, partition, header.step, header.op, header.sender);
-  const absl::Status status = check_op(*plan_, header, runs_[*place].op, runs_[*place].named_by);
+  const absl::Status status = check_op(*plan_, header, machine_[*place].subject.op, machine_[*place].named_by);
   refused.Update(status);
   GLN_RETURN_IF_ERROR(status);
   return *place;
 }
 
 void OpenRuns::end(uint32_t run) {
-  Partition& state = partitions_[runs_[run].schedule][runs_[run].partition];
+  Partition& state = partitions_[machine_[run].subject.schedule][machine_[run].order.position];
   ++state.step;
   state.run = std::exchange(state.next, kNone);
-  close(run);
+  machine_.close(run);
 }
 
 void OpenRuns::clear() {
   for (std::vector<Partition>& of_schedule : partitions_) {
     for (Partition& state : of_schedule) {
-      if (state.run != kNone) close(std::exchange(state.run, kNone));
-      if (state.next != kNone) close(std::exchange(state.next, kNone));
+      if (state.run != kNone) machine_.close(std::exchange(state.run, kNone));
+      if (state.next != kNone) machine_.close(std::exchange(state.next, kNone));
     }
   }
 }

@@ -1,4 +1,4 @@
-// OpenRuns keeps the runs of a worker by partition: of each schedule and partition the run of its present step, and the
+// OpenRuns keeps the runs of the plan's tensors by partition: of each schedule and partition the run of its present step, and the
 // run of the next step, for which another worker may be ahead. It finds the run that a frame is about, and checks that
 // the frame fits the run. Pure. Once warm it allocates no memory. Belongs to one thread.
 #pragma once
@@ -10,10 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "comm-lib/exchange/piece_request.h"
-#include "comm-lib/executor/arrived_slices.h"
-#include "comm-lib/executor/run.h"
+#include "comm-lib/executor/machine.h"
 #include "comm-lib/executor/schedules.h"
-#include "common/base/slots.h"
 #include "common/plan/plan.h"
 #include "common/wire/frame.h"
 
@@ -23,20 +21,15 @@ class OpenRuns {
  public:
   static constexpr uint32_t kNone = Run::kNone;
 
-  // `schedules` must outlive this object, and follow the plans that apply() gets.
-  OpenRuns(uint32_t worker, const Schedules* schedules) : worker_(worker), schedules_(*schedules) {}
+  // `schedules` must outlive this object, and follow the plans that apply() gets; so must `machine`, which has the runs,
+  // and their `owner`.
+  OpenRuns(uint32_t worker, const Schedules* schedules, Machine* machine, RunOwner* owner)
+      : worker_(worker), schedules_(*schedules), machine_(*machine), owner_(owner) {}
 
   void apply(std::shared_ptr<const plan::Plan> plan);
 
-  Run& operator[](uint32_t run) { return runs_[run]; }
-  const Run& operator[](uint32_t run) const { return runs_[run]; }
-  // Returns the number of indexes of runs, used and unused.
-  uint32_t size() const { return runs_.size(); }
-  // Returns the run of the partition's present step; kNone: it is not open. Partitions are numbered as in the plan.
-  uint32_t present(uint32_t schedule, uint32_t partition) const { return partitions_[schedule][partition].run; }
-
   // Checks that this worker may start the partition's present step with this op. `refused` is updated if another worker
-  // asks for another op.
+  // asks for another op. Partitions are numbered as in the plan.
   absl::Status check_start(uint32_t schedule, uint32_t partition, ReduceOp op, absl::Status& refused) const;
   // Returns the run of the partition's present step, which belongs to `piece` from now on.
   uint32_t start(uint32_t schedule, uint32_t partition, ReduceOp op, uint32_t piece);
@@ -63,14 +56,13 @@ class OpenRuns {
   // The place of the run that a frame is about.
   absl::StatusOr<uint32_t*> find_place(const wire::Header& header);
   uint32_t open(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by);
-  void close(uint32_t run);
   bool has_ended(const wire::Header& header) const;
 
   const uint32_t worker_;
   const Schedules& schedules_;
+  Machine& machine_;
+  RunOwner* const owner_;
   std::shared_ptr<const plan::Plan> plan_;
-  ArrivedSlices arrived_;
-  Slots<Run> runs_;
   // By index of the schedule in the plan, then by index of the partition; empty for a schedule that sums no tensor.
   std::vector<std::vector<Partition>> partitions_;
 };

@@ -15,14 +15,12 @@ void Peers::send(uint32_t index, OutgoingSlice slice, absl::Duration now, Action
   flush(index, actions);
 }
 
-bool Peers::await(uint32_t index, wire::Header awaited, Actions& actions) {
+bool Peers::await(uint32_t index, const Subject& subject, Actions& actions) {
   if (!peers_[index].is_connected) return false;
-  awaited.type = wire::FrameType::kAwait;
-  awaited.job = job_;
-  awaited.epoch = epoch_;
-  awaited.sender = worker_;
-  awaited.confirmed = peers_[index].link.take_confirmation();
-  actions.sends.push_back({index, awaited, {}});
+  wire::Header header = header_of(wire::FrameType::kAwait);
+  subject.write_to(header);
+  header.confirmed = peers_[index].link.take_confirmation();
+  actions.sends.push_back({index, header, {}});
   return true;
 }
 
@@ -37,12 +35,8 @@ void Peers::flush(uint32_t index, Actions& actions) {
     OutgoingSlice slice = peer.ready.pop();
     recorder_.on_sent(index, slice);
     wire::Header header = header_of(wire::FrameType::kSlice);
+    slice.subject.write_to(header);
     header.data_type = slice.type;
-    header.op = slice.op;
-    header.tensor = slice.tensor;
-    header.partition = slice.partition;
-    header.schedule = slice.schedule;
-    header.step = slice.step;
     header.payload_bytes = static_cast<uint32_t>(slice.payload.size());
     header.confirmed = peer.link.take_confirmation();
     ++counters_.sent;

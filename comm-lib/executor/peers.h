@@ -52,9 +52,8 @@ class Peers {
 
   // Sends a slice to `peer`, now or later.
   void send(uint32_t peer, OutgoingSlice slice, absl::Duration now, Actions& actions);
-  // Sends a kAwait about `awaited` at once, whose other fields follow from this worker and the peer. False: the peer is
-  // not connected.
-  bool await(uint32_t peer, wire::Header awaited, Actions& actions);
+  // Sends a kAwait about `subject` at once. False: the peer is not connected.
+  bool await(uint32_t peer, const Subject& subject, Actions& actions);
 
   // A call for a peer that is connected begins a new connection, too. Slices in `actions` that the caller has not sent
   // yet belong to the last connection; on_connected() removes them.

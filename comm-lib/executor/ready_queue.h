@@ -1,6 +1,5 @@
-// ReadyQueue holds the slices that wait to be sent to one peer. The most urgent leaves first: that of the tensor with
-// the lowest priority value, then of the partition that comes first in the plan, then the oldest. So the slices of one
-// partition keep their order. Once warm it allocates no memory. Belongs to one thread.
+// ReadyQueue holds the slices that wait to be sent to one peer. The most urgent run's leave first (subject.h), the oldest
+// of them before the others. So the slices of one run keep their order. Once warm it allocates no memory. Belongs to one thread.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm-lib/executor/subject.h"
 #include "common/base/buffer.h"
 #include "common/base/bytes.h"
 #include "common/base/slots.h"
@@ -17,17 +17,12 @@
 namespace gleaner::executor {
 
 struct OutgoingSlice {
-  uint32_t tensor = 0;
-  uint32_t partition = 0;  // index within the tensor
-  uint32_t schedule = 0;   // index in Plan::schedules
-  uint64_t step = 0;       // of the partition, by this schedule
+  Subject subject;
+  Order order;
   // For traces: the step of the schedule in which the slice is sent, and its first chunk.
   uint32_t schedule_step = 0;
   uint32_t chunk = 0;
   DataType type = DataType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-  int32_t priority = 0;   // of the tensor
-  uint32_t position = 0;  // of the partition in the plan
   Buffer payload;
 };
 
@@ -38,7 +33,7 @@ class ReadyQueue {
 
   void push(OutgoingSlice slice) {
     const uint32_t slot = slices_.take();
-    heap_.push_back({slice.priority, slice.position, pushed_++, slot});
+    heap_.push_back({slice.order, pushed_++, slot});
     std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
     slices_[slot] = std::move(slice);
   }
@@ -56,8 +51,7 @@ class ReadyQueue {
 
  private:
   struct Entry {
-    int32_t priority = 0;
-    uint32_t position = 0;
+    Order order;
     uint64_t number = 0;  // of the push()
     uint32_t slot = 0;    // in slices_
     friend auto operator<=>(const Entry&, const Entry&) = default;

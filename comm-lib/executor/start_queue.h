@@ -1,5 +1,5 @@
-// StartQueue holds the partitions of started pieces, and decides when their programs begin. The most urgent begins
-// first: that of the tensor with the lowest priority value, then the first in the plan.
+// StartQueue holds the runs that this worker has started, and decides when their programs begin. The most urgent begins
+// first (subject.h). This text says partition for what a run is about.
 //
 // Limit. Partitions in flight, whose programs have begun and not ended, stay within a *limit* of bytes; one may always
 // be in flight. So a worker holds few work buffers and sends its first slice at once, and no worker gets far ahead of
@@ -26,16 +26,17 @@
 #include <utility>
 #include <vector>
 
+#include "comm-lib/executor/subject.h"
+
 namespace gleaner::executor {
 
 class StartQueue {
  public:
-  // The partitions of a piece that have not had their turn: `next` to `end` - 1, as indexes in the plan.
+  // A run that has not had its turn. It may have begun, or ended, since push(): Run::number then tells.
   struct Waiting {
-    int32_t priority = 0;   // of the tensor
-    uint32_t schedule = 0;  // index in the plan
-    uint32_t next = 0;
-    uint32_t end = 0;
+    Order order;
+    uint32_t run = 0;
+    uint64_t number = 0;  // Run::number
   };
 
   void set_limit(uint64_t bytes) { limit_bytes_ = bytes; }
@@ -44,13 +45,12 @@ class StartQueue {
     std::push_heap(heap_.begin(), heap_.end(), Later());
   }
   bool empty() const { return heap_.empty(); }
-  // The most urgent partition is front().next. Needs !empty().
+  // Returns the most urgent run. Needs !empty().
   const Waiting& front() const { return heap_.front(); }
-  // Takes the most urgent partition out.
+  // Takes the most urgent run out.
   void pop() {
     std::pop_heap(heap_.begin(), heap_.end(), Later());
-    if (++heap_.back().next == heap_.back().end) return heap_.pop_back();
-    std::push_heap(heap_.begin(), heap_.end(), Later());
+    heap_.pop_back();
   }
 
   // Returns whether a partition of `bytes` bytes may begin that no peer has begun.
@@ -74,11 +74,11 @@ class StartQueue {
  private:
   struct Later {
     bool operator()(const Waiting& a, const Waiting& b) const {
-      return std::pair(a.priority, a.next) > std::pair(b.priority, b.next);
+      return std::pair(a.order, a.number) > std::pair(b.order, b.number);
     }
   };
 
-  std::vector<Waiting> heap_;  // with the most urgent partition first
+  std::vector<Waiting> heap_;  // with the most urgent run first
   uint64_t limit_bytes_ = 0;
   uint64_t in_flight_bytes_ = 0;
   uint32_t in_flight_ = 0;

@@ -13,10 +13,10 @@ TEST(ReadyQueue, OrdersByPriorityThenPositionThenAge) {
   uint64_t step = 0;
   const std::vector<std::pair<int32_t, uint32_t>> pushed = {{1, 0}, {0, 7}, {1, 0}, {0, 3}, {-1, 9}, {0, 3}};
   for (const auto& [priority, position] : pushed) {
-    queue.push({.step = step++, .priority = priority, .position = position});
+    queue.push({.subject = {.step = step++}, .order = {priority, position}});
   }
   std::vector<uint64_t> order;
-  while (!queue.empty()) order.push_back(queue.pop().step);
+  while (!queue.empty()) order.push_back(queue.pop().subject.step);
   EXPECT_THAT(order, ElementsAre(4, 3, 5, 1, 0, 2));
 }
 

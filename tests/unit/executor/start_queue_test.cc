@@ -8,47 +8,52 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Begins partitions of 10 bytes while there is room. Returns their indexes.
-std::vector<uint32_t> begin_all(StartQueue& queue) {
-  std::vector<uint32_t> begun;
+// Begins runs of 10 bytes while there is room. Returns their numbers.
+std::vector<uint64_t> begin_all(StartQueue& queue) {
+  std::vector<uint64_t> begun;
   while (!queue.empty() && queue.has_room(10)) {
-    begun.push_back(queue.front().next);
+    begun.push_back(queue.front().number);
     queue.pop();
     queue.begin(10);
   }
   return begun;
 }
 
-TEST(StartQueue, UrgentPartitionsBeginFirst) {
+void push(StartQueue& queue, uint64_t runs) {
+  for (uint64_t i = 0; i < runs; ++i) queue.push({.number = i});
+}
+
+TEST(StartQueue, UrgentRunsBeginFirst) {
   StartQueue queue;
   queue.set_limit(1'000);
-  queue.push({.priority = 1, .next = 0, .end = 2});
-  queue.push({.priority = 0, .next = 7, .end = 9});
-  queue.push({.priority = 0, .next = 4, .end = 5});
-  EXPECT_THAT(begin_all(queue), ElementsAre(4, 7, 8, 0, 1));
+  queue.push({.order = {1, 0}, .number = 3});
+  queue.push({.order = {0, 7}, .number = 2});
+  queue.push({.order = {0, 7}, .number = 1});
+  queue.push({.order = {0, 4}, .number = 4});
+  EXPECT_THAT(begin_all(queue), ElementsAre(4, 1, 2, 3));
   EXPECT_TRUE(queue.empty());
 }
 
 TEST(StartQueue, LimitHolds) {
   StartQueue queue;
   queue.set_limit(25);
-  queue.push({.next = 0, .end = 4});
+  push(queue, 4);
   EXPECT_THAT(begin_all(queue), ElementsAre(0, 1));
   queue.end(10);
   EXPECT_THAT(begin_all(queue), ElementsAre(2));
 }
 
-TEST(StartQueue, OnePartitionMayExceedTheLimit) {
+TEST(StartQueue, OneRunMayExceedTheLimit) {
   StartQueue queue;
   queue.set_limit(5);
-  queue.push({.next = 0, .end = 2});
+  push(queue, 2);
   EXPECT_THAT(begin_all(queue), ElementsAre(0));
 }
 
-TEST(StartQueue, AdmittedPartitionsTakeRoom) {
+TEST(StartQueue, AdmittedRunsTakeRoom) {
   StartQueue queue;
   queue.set_limit(20);
-  queue.push({.next = 0, .end = 9});
+  push(queue, 9);
   for (int i = 0; i < 3; ++i) queue.begin(10);
   EXPECT_THAT(begin_all(queue), ElementsAre());
   queue.end(10);
