@@ -28,7 +28,8 @@ absl::Status OpenRuns::check_start(uint32_t schedule, uint32_t partition, Reduce
         absl::StrCat("tensor ", plan_->tensors[tensor].name, " is still in flight: wait for its last push_pull first"));
   }
   if (run.subject.op == op) return absl::OkStatus();
-  absl::Status status = plan::differing_operations(*plan_, tensor, state.step, {worker_, op}, {run.named_by, run.subject.op});
+  absl::Status status =
+      plan::differing_operations(*plan_, tensor, state.step, {worker_, op}, {run.named_by, run.subject.op});
   refused.Update(status);
   return status;
 }
@@ -44,9 +45,9 @@ uint32_t OpenRuns::open(uint32_t schedule, uint32_t partition, uint64_t step, Re
   const uint32_t id = plan_->partitions[partition].tensor;
   const plan::Tensor& tensor = plan_->tensors[id];
   const Subject subject = {id, partition - plan_->first_partition[id], schedule, step, op};
-  const uint32_t run = machine_.open(owner_, subject, {tensor.priority, partition}, &schedules_[schedule],
-                                     plan_->partitions[partition].bytes / size_of(tensor.type),
-                                     {plan_->push_type(tensor), tensor.type});
+  const uint32_t run =
+      machine_.open(owner_, subject, {tensor.priority, partition}, &schedules_[schedule],
+                    plan_->partitions[partition].bytes / size_of(tensor.type), {plan_->push_type(tensor), tensor.type});
   machine_[run].named_by = named_by;
   return run;
 }

@@ -1,6 +1,6 @@
-// OpenRuns keeps the runs of the plan's tensors by partition: of each schedule and partition the run of its present step, and the
-// run of the next step, for which another worker may be ahead. It finds the run that a frame is about, and checks that
-// the frame fits the run. Pure. Once warm it allocates no memory. Belongs to one thread.
+// OpenRuns keeps the runs of the plan's tensors by partition: of each schedule and partition the run of its present
+// step, and the run of the next step, for which another worker may be ahead. It finds the run that a frame is about,
+// and checks that the frame fits the run. Pure. Once warm it allocates no memory. Belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class OpenRuns {
  public:
   static constexpr uint32_t kNone = Run::kNone;
 
-  // `schedules` must outlive this object, and follow the plans that apply() gets; so must `machine`, which has the runs,
-  // and their `owner`.
+  // `schedules` must outlive this object, and follow the plans that apply() gets; so must `machine`, which has the
+  // runs, and their `owner`.
   OpenRuns(uint32_t worker, const Schedules* schedules, Machine* machine, RunOwner* owner)
       : worker_(worker), schedules_(*schedules), machine_(*machine), owner_(owner) {}
 

@@ -1,5 +1,6 @@
-// ReadyQueue holds the slices that wait to be sent to one peer. The most urgent run's leave first (subject.h), the oldest
-// of them before the others. So the slices of one run keep their order. Once warm it allocates no memory. Belongs to one thread.
+// ReadyQueue holds the slices that wait to be sent to one peer. The most urgent run's leave first (subject.h), the
+// oldest of them before the others. So the slices of one run keep their order. Once warm it allocates no memory.
+// Belongs to one thread.
 #pragma once
 
 #include <algorithm>

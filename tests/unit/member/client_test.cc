@@ -157,8 +157,8 @@ TEST_F(ClientTest, MembersJoinPlanAndLeave) {
   EXPECT_EQ(*zero->await_epoch(2), *second);
 
   zero->client().report({10, 40200, 0.5});
-  zero->client().leave(absl::OkStatus(), kPatience);
-  one->client().leave(absl::OkStatus(), kPatience);
+  zero->leave();
+  one->leave();
   EXPECT_TRUE(summer->await_finished());
   summer.reset();
   EXPECT_EQ(server_->wait(), absl::OkStatus());
@@ -387,7 +387,7 @@ TEST_F(ClientTest, FailedWorkerAndFaultAreNamed) {
   auto zero = join(worker_options(0));
   auto one = join(worker_options(1));
   ASSERT_NE(zero->await_epoch(1), nullptr);
-  one->client().leave(absl::AbortedError("loss is NaN"), kPatience);
+  EXPECT_TRUE(one->client().leave(absl::AbortedError("loss is NaN"), kPatience));
   EXPECT_THAT(std::string(zero->await_failure().message()), AllOf(HasSubstr("worker 1"), HasSubstr("loss is NaN")));
   EXPECT_FALSE(one->failed()) << "a member that has left gets no message";
 
@@ -459,7 +459,7 @@ TEST_F(ClientTest, TrainingContinuesAfterTheCoordinatorDied) {
   EXPECT_FALSE(zero->failed());
   zero->client().declare({{"b", 8, DataType::kFloat32, 0}});
   EXPECT_THAT(std::string(zero->await_failure().message()), HasSubstr("tensor 'b'"));
-  zero->client().leave(absl::OkStatus(), kPatience);
+  zero->leave();
 }
 
 TEST_F(ClientTest, NoCallbackAfterStop) {

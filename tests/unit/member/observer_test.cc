@@ -160,8 +160,8 @@ TEST_F(ObserverTest, ALeavingMemberWaitsUntilItsTraceIsFetched) {
   for (uint64_t i = 0; i < 3; ++i) members_[i]->have_recorded(recording_with(i));
   const auto observer = observe();
   ASSERT_EQ(observer->record(), absl::OkStatus());
-  std::thread first([this] { members_[0]->client().leave(absl::OkStatus(), kPatience); });
-  std::thread second([this] { members_[1]->client().leave(absl::OkStatus(), kPatience); });
+  std::thread first([this] { members_[0]->leave(); });
+  std::thread second([this] { members_[1]->leave(); });
   while (true) {
     const auto progress = observer->wait(kPatience);
     ASSERT_TRUE(progress.ok()) << progress.status();
@@ -180,8 +180,8 @@ TEST_F(ObserverTest, MembersWaitForAnObserverForALimitedTime) {
   begin_job();
   const auto observer = observe();
   ASSERT_EQ(observer->record(), absl::OkStatus());
-  std::thread first([this] { members_[0]->client().leave(absl::OkStatus(), kPatience); });
-  members_[1]->client().leave(absl::OkStatus(), kPatience);
+  std::thread first([this] { members_[0]->leave(); });
+  members_[1]->leave();
   first.join();
   EXPECT_EQ(server_->wait(), absl::OkStatus());
   EXPECT_TRUE(absl::IsUnavailable(observer->stop().status()));

@@ -87,6 +87,11 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     return failure_.has_value();
   }
+  // Leaves, again if a plan comes first, as a worker does that has nothing in flight.
+  void leave(absl::Duration timeout = kPatience) {
+    while (!client().leave(absl::OkStatus(), timeout)) {
+    }
+  }
   // Sets the answer to a request for its recording. Without it, the participant does not answer such requests.
   void have_recorded(trace::Recording recording) {
     absl::MutexLock lock(&mutex_);

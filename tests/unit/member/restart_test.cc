@@ -43,8 +43,8 @@ TEST_F(RestartTest, TheJobContinuesUnderTheNextCoordinator) {
   EXPECT_EQ(members_[0]->await_welcome()->secret, secret);
 
   members_[0]->client().report({10, 40000, 0.5});
-  members_[0]->client().leave(absl::OkStatus(), kPatience);
-  members_[1]->client().leave(absl::OkStatus(), kPatience);
+  members_[0]->leave();
+  members_[1]->leave();
   EXPECT_TRUE(members_[2]->await_finished());
   EXPECT_TRUE(await_outcome(absl::OkStatus()));
   EXPECT_EQ(service_->state("default")->summary.whole.steps, 10u);
@@ -92,14 +92,14 @@ TEST_F(RestartTest, NeitherTrainingNorLeavingNeedsACoordinator) {
   kill();
   EXPECT_TRUE(members_[0]->await_coordinator_lost());
   members_[0]->client().report({1, 4000, 0.1});
-  members_[0]->client().leave(absl::OkStatus(), absl::Milliseconds(300));
+  members_[0]->leave(absl::Milliseconds(300));
   members_[0]->client().stop();
   EXPECT_FALSE(members_[0]->failed());
 
   start_job();
   EXPECT_TRUE(members_[1]->await_coordinator_found());
   service_->ended("default", coordinator::Role::kWorker, 0, absl::OkStatus());  // the launcher saw its process end well
-  members_[1]->client().leave(absl::OkStatus(), kPatience);
+  members_[1]->leave();
   EXPECT_TRUE(members_[2]->await_finished());
   EXPECT_TRUE(await_outcome(absl::OkStatus()));
 }
@@ -108,10 +108,10 @@ TEST_F(RestartTest, AMemberLeavesUnderTheNextCoordinator) {
   begin();
   kill();
   for (const auto& member : members_) EXPECT_TRUE(member->await_coordinator_lost());
-  std::thread leaver([this] { members_[0]->client().leave(absl::OkStatus(), kPatience); });
+  std::thread leaver([this] { members_[0]->leave(); });
   start_job();
   leaver.join();
-  members_[1]->client().leave(absl::OkStatus(), kPatience);
+  members_[1]->leave();
   EXPECT_TRUE(members_[2]->await_finished());
 }
 
