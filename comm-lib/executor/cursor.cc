@@ -7,14 +7,27 @@
 namespace gleaner::executor {
 
 void Cursor::open(const Program* program, uint64_t elements, const Types& types, ArrivedSlices* arrived) {
-  program_ = program;
-  arrived_ = arrived;
   elements_ = elements;
   types_ = types;
+  layout_ = program->layout_of(elements);
+  open(program, arrived);
+}
+
+void Cursor::open(const Program* program, std::span<const uint64_t> begins, ArrivedSlices* arrived) {
+  begins_.assign(begins.begin(), begins.end());
+  elements_ = begins.back();
+  types_ = {wire::kNoType, wire::kNoType};
+  layout_ = Layout(begins_);
+  open(program, arrived);
+}
+
+void Cursor::open(const Program* program, ArrivedSlices* arrived) {
+  program_ = program;
+  arrived_ = arrived;
   has_begun_ = false;
   next_ = 0;
   sources_.resize(program->sources());
-  for (uint32_t i = 0; i < sources_.size(); ++i) sources_[i] = {program->first_receive(i, elements), {}};
+  for (uint32_t i = 0; i < sources_.size(); ++i) sources_[i] = {program->first_receive(i, layout_), {}};
 }
 
 void Cursor::begin(ConstBytes contribution, uint32_t worker, uint32_t divisor, BufferPool& pool,
@@ -37,6 +50,11 @@ void Cursor::begin(ConstBytes contribution, uint32_t worker, uint32_t divisor, B
   }
 }
 
+void Cursor::begin(Buffer work) {
+  has_begun_ = true;
+  work_ = std::move(work);
+}
+
 void Cursor::close() {
   work_ = {};
   results_ = {};
@@ -52,14 +70,14 @@ uint64_t Cursor::expected_bytes(uint32_t source) const {
 
 void Cursor::add(uint32_t source, Buffer slice) {
   Source& from = sources_[source];
-  from.next_receive = program_->next_receive(from.next_receive, elements_);
+  from.next_receive = program_->next_receive(from.next_receive, layout_);
   arrived_->push(from.arrived, std::move(slice));
 }
 
 Cursor::Outcome Cursor::advance(const kernels::Kernels& kernels) {
   for (; next_ < program_->operations().size(); ++next_) {
     const Program::Operation& operation = program_->operations()[next_];
-    const Program::Range range = program_->range_of(operation, elements_);
+    const Layout::Range range = layout_.range_of(operation.slice);
     if (range.count == 0) continue;
     if (operation.kind == Program::Kind::kFinish) {
       finish(range, kernels);
@@ -67,7 +85,7 @@ Cursor::Outcome Cursor::advance(const kernels::Kernels& kernels) {
     }
     if (operation.kind == Program::Kind::kSend) {
       ++next_;
-      const uint64_t size = size_of(type_of(operation));
+      const uint64_t size = width_of(operation);
       return {Event::kSend, &operation, buffer_of(operation).slice(range.first * size, range.count * size)};
     }
     if (sources_[operation.source].arrived.empty()) return {Event::kBlocked, &operation, {}};
@@ -78,11 +96,10 @@ Cursor::Outcome Cursor::advance(const kernels::Kernels& kernels) {
   return {};
 }
 
-void Cursor::receive(const Program::Operation& operation, const Program::Range& range,
-                     const kernels::Kernels& kernels) {
+void Cursor::receive(const Program::Operation& operation, const Layout::Range& range, const kernels::Kernels& kernels) {
   const Buffer slice = arrived_->pop(sources_[operation.source].arrived);
   const DataType type = type_of(operation);
-  std::byte* const own = buffer_of(operation).bytes().data() + range.first * size_of(type);
+  std::byte* const own = buffer_of(operation).bytes().data() + range.first * width_of(operation);
   if (operation.kind == Program::Kind::kCopy) {
     std::memcpy(own, slice.bytes().data(), slice.size());
     return;
@@ -92,7 +109,7 @@ void Cursor::receive(const Program::Operation& operation, const Program::Range& 
 }
 
 // Divides and rounds complete sums.
-void Cursor::finish(const Program::Range& range, const kernels::Kernels& kernels) {
+void Cursor::finish(const Layout::Range& range, const kernels::Kernels& kernels) {
   const std::array<const std::byte*, 1> sums = {work_.bytes().data() + range.first * size_of(types_.partial())};
   kernels.sum(types_.partial(), types_.result, sums, results_.bytes().data() + range.first * size_of(types_.result),
               range.count, divisor_);

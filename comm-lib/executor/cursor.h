@@ -14,14 +14,17 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "comm-lib/executor/arrived_slices.h"
+#include "comm-lib/executor/layout.h"
 #include "comm-lib/executor/program.h"
 #include "common/base/accumulator.h"
 #include "common/base/buffer.h"
 #include "common/base/bytes.h"
 #include "common/kernels/kernels.h"
+#include "common/wire/frame.h"
 
 namespace gleaner::executor {
 
@@ -47,10 +50,14 @@ class Cursor {
   // Goes to the start of `program`, for a partition of `elements` elements. `program` and `arrived` must outlive the
   // push_pull.
   void open(const Program* program, uint64_t elements, const Types& types, ArrivedSlices* arrived);
+  // Goes to the start of the program of a call (calls.h), whose chunks lie from begins[i] to begins[i + 1], in bytes.
+  void open(const Program* program, std::span<const uint64_t> begins, ArrivedSlices* arrived);
   // Begins with a copy of `contribution`, which is that of `worker`. Takes buffers from `pool`. Results are sums that
   // are divided by `divisor`.
   void begin(ConstBytes contribution, uint32_t worker, uint32_t divisor, BufferPool& pool,
              const kernels::Kernels& kernels);
+  // Begins a call. `work` has the chunks with which this rank begins.
+  void begin(Buffer work);
   bool has_begun() const { return has_begun_; }
   // Forgets the buffers, and the slices that wait.
   void close();
@@ -61,7 +68,7 @@ class Cursor {
   void add(uint32_t source, Buffer slice);
   // Returns whether a slice from `source` has been taken.
   bool has_slice_from(uint32_t source) const {
-    return sources_[source].next_receive != program_->first_receive(source, elements_);
+    return sources_[source].next_receive != program_->first_receive(source, layout_);
   }
 
   // Executes the next operation that has elements, unless it is a receive without a slice. To be called again until the
@@ -76,7 +83,7 @@ class Cursor {
   }
   // Returns the size of the slice that an operation of the program sends or receives.
   uint64_t bytes_of(const Program::Operation& operation) const {
-    return program_->range_of(operation, elements_).count * size_of(type_of(operation));
+    return layout_.range_of(operation.slice).count * width_of(operation);
   }
   // Returns the type of the elements of the slice that an operation of the program sends or receives.
   DataType type_of(const Program::Operation& operation) const {
@@ -91,6 +98,14 @@ class Cursor {
     return types_.result;
   }
 
+  // The layout and the work buffer of a call.
+  const Layout& layout() const { return layout_; }
+  const Buffer& work() const { return work_; }
+  // Returns the size of an element of that slice.
+  uint64_t width_of(const Program::Operation& operation) const {
+    const DataType type = type_of(operation);
+    return type == wire::kNoType ? 1 : size_of(type);
+  }
   const Program& program() const { return *program_; }
   uint64_t elements() const { return elements_; }
   uint64_t contribution_bytes() const { return elements_ * size_of(types_.contribution); }
@@ -104,12 +119,15 @@ class Cursor {
   const Buffer& buffer_of(const Program::Operation& operation) const {
     return operation.content == Program::Content::kResults ? results_ : work_;
   }
-  void receive(const Program::Operation& operation, const Program::Range& range, const kernels::Kernels& kernels);
-  void finish(const Program::Range& range, const kernels::Kernels& kernels);
+  void open(const Program* program, ArrivedSlices* arrived);
+  void receive(const Program::Operation& operation, const Layout::Range& range, const kernels::Kernels& kernels);
+  void finish(const Layout::Range& range, const kernels::Kernels& kernels);
 
   const Program* program_ = nullptr;
   ArrivedSlices* arrived_ = nullptr;
   uint64_t elements_ = 0;
+  std::vector<uint64_t> begins_;  // of a call's chunks
+  Layout layout_ = {0, 1};
   Types types_;
   uint32_t divisor_ = 1;
   bool has_begun_ = false;

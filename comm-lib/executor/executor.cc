@@ -32,7 +32,8 @@ Executor::Executor(const Options& options, BufferPool* pool, const kernels::Kern
       pool_(pool),
       kernels_(kernels),
       machine_(options.job, options.worker, pool, kernels, recorder),
-      runs_(options.worker, &schedules_, &machine_, this) {}
+      runs_(options.worker, &schedules_, &machine_, this),
+      calls_(options.worker, &machine_, pool) {}
 
 absl::Status Executor::apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) {
   if (plan_ != nullptr) GLN_RETURN_IF_ERROR(plan::check_successor(*plan, *plan_));
@@ -90,6 +91,21 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
   return absl::OkStatus();
 }
 
+absl::Status Executor::add_group(uint32_t group, std::vector<uint32_t> members) {
+  if (plan_ == nullptr) return absl::FailedPreconditionError("a group was made before the first plan");
+  return calls_.add_group(group, std::move(members), plan_->workers);
+}
+
+absl::Status Executor::start_call(const Call& call, absl::Duration now, Actions& actions) {
+  if (!failure_.ok()) {
+    actions.done.push_back({call.id, failure_});
+    return absl::OkStatus();
+  }
+  GLN_RETURN_IF_ERROR(calls_.start(call, now, actions));
+  machine_.begin_runs(now, actions);
+  return absl::OkStatus();
+}
+
 void Executor::begin(Run& run) {
   const plan::Partition& partition = plan_->partitions[run.order.position];
   const uint32_t divisor = run.subject.op == ReduceOp::kAverage ? plan_->ranks() : 1;
@@ -127,6 +143,7 @@ void Executor::fail(const absl::Status& status, Actions& actions) {
   failure_ = status;
   pieces_.fail(status, actions.done);
   runs_.clear();
+  calls_.fail(status, actions);
   machine_.clear();
   later_frames_.clear();
 }
@@ -143,10 +160,11 @@ void Executor::set_ending(std::span<const uint32_t> left) {
   }
 }
 
-bool Executor::idle() const { return pieces_.in_flight() == 0 && machine_.peers().idle(); }
+bool Executor::idle() const { return pieces_.in_flight() == 0 && calls_.in_flight() == 0 && machine_.peers().idle(); }
 
 std::vector<uint32_t> Executor::waiting_for() const {
-  return pieces_.in_flight() == 0 ? std::vector<uint32_t>() : machine_.peers().waiting_for();
+  const bool waits = pieces_.in_flight() > 0 || calls_.in_flight() > 0;
+  return waits ? machine_.peers().waiting_for() : std::vector<uint32_t>();
 }
 
 const Counters& Executor::counters() const {

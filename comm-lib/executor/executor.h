@@ -12,9 +12,9 @@
 // Runs. The machine (machine.h) executes a run: the program of this worker's rank, on a copy of the partition in the
 // plan's partial_type(). A sum that is complete is divided, for an average, and rounded to the tensor's type, before
 // other workers get it. At the end of the program the results go into the piece's output. After an all-gather, each
-// worker adds all contributions by itself, in the order of workers. The bits are those of collective::execute_all_reduce()
-// (common/collective/oracle.h). All partitions in flight execute beside each other, so that links stay full. A piece is
-// done when its last program has ended.
+// worker adds all contributions by itself, in the order of workers. The bits are those of
+// collective::execute_all_reduce() (common/collective/oracle.h). All partitions in flight execute beside each other, so
+// that links stay full. A piece is done when its last program has ended.
 //
 // Early slices. Another worker may be ahead, by at most one step: its sum of this step needs this worker's
 // contribution. Its slices wait in the buffers in which they came. Their number is bounded by what the programs receive
@@ -35,6 +35,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "comm-lib/exchange/exchange.h"
+#include "comm-lib/executor/calls.h"
 #include "comm-lib/executor/counters.h"
 #include "comm-lib/executor/machine.h"
 #include "comm-lib/executor/open_pieces.h"
@@ -95,6 +96,9 @@ class Executor : public exchange::Exchange, private RunOwner {
   // that has been silent for longest comes first. None while no piece is in flight: a worker that has all its results
   // waits for confirmations only to leave, and peers that lack its slices wait for it.
   std::vector<uint32_t> waiting_for() const override;
+  // Makes a group of workers, and starts a call in it (calls.h). FailedPrecondition: there is no plan yet.
+  absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
+  absl::Status start_call(const Call& call, absl::Duration now, Actions& actions);
   // Returns the counters. The next call updates them.
   const Counters& counters() const;
 
@@ -128,6 +132,7 @@ class Executor : public exchange::Exchange, private RunOwner {
   Machine machine_;
   OpenRuns runs_;
   OpenPieces pieces_;
+  Calls calls_;
   std::vector<LaterFrame> later_frames_;
   absl::Duration round_trip_;
   absl::Status failure_;       // set by fail()

@@ -21,37 +21,49 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
                                     ", but the next slice to send is ", machine_.peers().sent(sender)));
   }
   if (header.type == wire::FrameType::kArrived) return absl::OkStatus();
-  if (header.type == wire::FrameType::kAwait) return on_awaited(header, now, actions);
+  if (header.type == wire::FrameType::kAwait) {
+    if (!Calls::is_about_call(header)) return on_awaited(header, now, actions);
+    actions.refused.Update(calls_.on_frame(header, {}, now, actions));
+    return absl::OkStatus();
+  }
   return on_slice(sender, header, std::move(payload), now, actions);
 }
 
 absl::Status Executor::on_slice(uint32_t sender, const wire::Header& header, Buffer payload, absl::Duration now,
                                 Actions& actions) {
-  const PeerLink::Arrival arrival = machine_.peers().arrival(sender, header.sequence);
+  Peers& peers = machine_.peers();
+  const PeerLink::Arrival arrival = peers.arrival(sender, header.sequence);
   if (arrival == PeerLink::Arrival::kRepeat && !GLN_MUTATION("a slice counts twice")) {
     ++counters_.duplicate_slices;
-    machine_.peers().on_repeat(sender);
+    peers.on_repeat(sender);
     return absl::OkStatus();
   }
   if (arrival == PeerLink::Arrival::kGap) {
     return frame_error(*plan_, options_.worker, header,
-                       absl::StrCat("expected slice ", machine_.peers().received(sender), " first"));
+                       absl::StrCat("expected slice ", peers.received(sender), " first"));
+  }
+  if (Calls::is_about_call(header)) {
+    peers.accept(sender, payload.size());
+    actions.refused.Update(calls_.on_frame(header, std::move(payload), now, actions));
+    machine_.begin_runs(now, actions);
+    peers.confirm(sender, actions);
+    return absl::OkStatus();
   }
   // The link counts a slice only once its checks have passed, so that a slice that fails them is never confirmed.
   if (is_of_later_plan(header)) {
     GLN_RARE("executor: a slice of a tensor or a schedule that only a later plan has");
-    machine_.peers().accept(sender, payload.size());
+    peers.accept(sender, payload.size());
     if (!GLN_MUTATION("a slice does not wait for its plan")) {
       later_frames_.push_back({sender, header, std::move(payload)});
     }
-    machine_.peers().confirm(sender, actions);
+    peers.confirm(sender, actions);
     return absl::OkStatus();
   }
   GLN_ASSIGN_OR_RETURN(const uint32_t run, runs_.of_slice(header, payload.size(), actions.refused));
-  machine_.peers().accept(sender, payload.size());
+  peers.accept(sender, payload.size());
   machine_.deliver(run, sender, std::move(payload), now, actions);
   machine_.begin_runs(now, actions);
-  machine_.peers().confirm(sender, actions);
+  peers.confirm(sender, actions);
   return absl::OkStatus();
 }
 

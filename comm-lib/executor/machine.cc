@@ -8,18 +8,30 @@ namespace gleaner::executor {
 
 uint32_t Machine::open(RunOwner* owner, const Subject& subject, const Order& order, const Program* program,
                        uint64_t elements, const Cursor::Types& types) {
+  const uint32_t run = take(owner, subject, order, elements * size_of(types.partial()));
+  runs_[run].cursor.open(program, elements, types, &arrived_);
+  return run;
+}
+
+uint32_t Machine::open(RunOwner* owner, const Subject& subject, const Order& order, const Program* program,
+                       std::span<const uint64_t> begins) {
+  const uint32_t run = take(owner, subject, order, begins.back());
+  runs_[run].cursor.open(program, begins, &arrived_);
+  return run;
+}
+
+uint32_t Machine::take(RunOwner* owner, const Subject& subject, const Order& order, uint64_t bytes) {
   const uint32_t index = runs_.take();
   Run& run = runs_[index];
   run.owner = owner;
   run.subject = subject;
   run.order = order;
-  run.bytes = elements * size_of(types.partial());
+  run.bytes = bytes;
   run.number = opened_++;
   run.piece = kNone;
   run.waits_for = kNone;
   run.is_started = false;
   run.is_wanted = false;
-  run.cursor.open(program, elements, types, &arrived_);
   return index;
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "absl/time/time.h"
 #include "comm-lib/executor/arrived_slices.h"
@@ -64,6 +65,9 @@ class Machine {
   // outlive it.
   uint32_t open(RunOwner* owner, const Subject& subject, const Order& order, const Program* program, uint64_t elements,
                 const Cursor::Types& types);
+  // Returns a new run of a call, whose chunks lie from begins[i] to begins[i + 1], in bytes.
+  uint32_t open(RunOwner* owner, const Subject& subject, const Order& order, const Program* program,
+                std::span<const uint64_t> begins);
   void close(uint32_t run);
   // Forgets all that waits for a turn, and all slices. All runs must be closed.
   void clear();
@@ -82,6 +86,7 @@ class Machine {
   void on_tick(absl::Duration now, Actions& actions);
 
  private:
+  uint32_t take(RunOwner* owner, const Subject& subject, const Order& order, uint64_t bytes);
   void begin(uint32_t run, absl::Duration now, Actions& actions);
   void admit_if_wanted(uint32_t run, absl::Duration now, Actions& actions);
   void advance(uint32_t run, absl::Duration now, Actions& actions);

@@ -11,19 +11,38 @@ Program::Program(const collective::Schedule& schedule, std::span<const uint32_t>
   for (uint32_t i = 0; i < schedule.ranks; ++i) worker_of[rank_of(i)] = i;
   const bool gathers = schedule.postcondition == collective::Postcondition::kAllGather;
   for (uint32_t i = 0; gathers && i < schedule.ranks; ++i) blocks_.push_back(rank_of(i));
-  std::vector<uint32_t> last_from;  // by source: index of the last receive so far
   std::vector<bool> is_finished(chunks_, gathers);
   for (const collective::Op& op : schedule.programs[rank_of(worker)]) {
     const bool is_result = op.take == collective::Take::kCopy && !gathers;
     if (is_result && op.kind == collective::OpKind::kSend) finish(op.slice, is_finished);
     if (is_result) std::fill_n(is_finished.begin() + op.slice.first, op.slice.count, true);
     const Content content = gathers ? Content::kContributions : is_result ? Content::kResults : Content::kPartialSums;
-    add_message(op, content, worker_of[op.peer], last_from);
+    add_message(op, content, worker_of[op.peer]);
   }
   finish({0, chunks_}, is_finished);
 }
 
-void Program::add_message(const collective::Op& op, Content content, uint32_t peer, std::vector<uint32_t>& last_from) {
+Program::Program(const collective::Schedule& schedule, std::span<const uint32_t> members, uint32_t rank,
+                 uint32_t workers, const std::function<uint32_t(uint32_t)>& chunk_of, uint32_t receipts)
+    : source_of_(workers, kNone) {
+  const std::vector<collective::Op>& program = schedule.programs[rank];
+  std::vector<bool> receives(schedule.ranks), sends(schedule.ranks);
+  for (const collective::Op& op : program) (op.kind == collective::OpKind::kSend ? sends : receives)[op.peer] = true;
+  const auto add_receipts = [&](collective::OpKind kind, const std::vector<bool>& peers, uint32_t first) {
+    for (uint32_t peer = 0; peer < schedule.ranks; ++peer) {
+      if (!peers[peer]) continue;
+      add_message({.kind = kind, .slice = {first + peer, 1}}, Content::kContributions, members[peer]);
+    }
+  };
+  add_receipts(collective::OpKind::kSend, receives, receipts);
+  for (collective::Op op : program) {
+    op.slice.first = chunk_of(op.slice.first);
+    add_message(op, Content::kContributions, members[op.peer]);
+  }
+  add_receipts(collective::OpKind::kReceive, sends, receipts + schedule.ranks);
+}
+
+void Program::add_message(const collective::Op& op, Content content, uint32_t peer) {
   const auto index = static_cast<uint32_t>(operations_.size());
   Operation& operation = operations_.emplace_back();
   operation.kind = op.kind == collective::OpKind::kSend   ? Kind::kSend
@@ -38,10 +57,10 @@ void Program::add_message(const collective::Op& op, Content content, uint32_t pe
   if (source == kNone) {
     source = static_cast<uint32_t>(first_from_.size());
     first_from_.push_back(index);
-    last_from.push_back(index);
+    last_from_.push_back(index);
   } else {
-    operations_[last_from[source]].next_from = index;
-    last_from[source] = index;
+    operations_[last_from_[source]].next_from = index;
+    last_from_[source] = index;
   }
   operation.source = source;
 }
@@ -65,9 +84,10 @@ void Program::finish(const collective::Slice& slice, std::vector<bool>& is_finis
 }
 
 uint64_t Program::largest_message(uint64_t elements) const {
+  const Layout layout = layout_of(elements);
   uint64_t largest = 0;
   for (const Operation& operation : operations_) {
-    if (operation.kind != Kind::kFinish) largest = std::max(largest, range_of(operation, elements).count);
+    if (operation.kind != Kind::kFinish) largest = std::max(largest, layout.range_of(operation.slice).count);
   }
   return largest;
 }

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "comm-lib/executor/layout.h"
 #include "common/collective/schedule.h"
 
 namespace gleaner::executor {
@@ -31,15 +33,18 @@ class Program {
     uint32_t step = 0;                        // of the schedule
     collective::Slice slice;
   };
-  // Elements of a work buffer.
-  struct Range {
-    uint64_t first = 0;
-    uint64_t count = 0;
-  };
-
   // `ranks`: by worker, its rank in the schedule; empty: worker i has rank i. Reads only the program of the worker's
   // rank in an all-reduce or all-gather.
   Program(const collective::Schedule& schedule, std::span<const uint32_t> ranks, uint32_t worker);
+  // The program of a rank in a call (calls.h), whose messages are all copied. `members`: by rank, the worker.
+  // `workers`: their number in the job. `chunk_of`: the number that a chunk has in this rank's work buffer.
+  //
+  // *Receipts* begin and end it: a chunk for each rank, at `receipts`, which this rank sends to the ranks from which it
+  // receives; and behind these a chunk for each rank, which it receives from those to which it sends. Each has one
+  // element if messages go one way only between the two ranks, and else none. So a call ends only once each peer has
+  // begun it.
+  Program(const collective::Schedule& schedule, std::span<const uint32_t> members, uint32_t rank, uint32_t workers,
+          const std::function<uint32_t(uint32_t)>& chunk_of, uint32_t receipts);
 
   const std::vector<Operation>& operations() const { return operations_; }
   // All-gather: by worker, the block of its contribution; n of them. All-reduce: empty.
@@ -47,41 +52,38 @@ class Program {
   bool gathers() const { return !blocks_.empty(); }
   // Returns the number of elements of the work buffer for a partition: of all blocks together.
   uint64_t work_elements(uint64_t elements) const { return gathers() ? elements * blocks_.size() : elements; }
+  Layout layout_of(uint64_t elements) const { return {work_elements(elements), chunks_}; }
   // Returns the most elements that one message of a partition has.
   uint64_t largest_message(uint64_t elements) const;
   size_t sources() const { return first_from_.size(); }
   // Returns the number of a source; kNone: the program receives nothing from the worker.
   uint32_t source_of(uint32_t worker) const { return source_of_[worker]; }
-  // Returns the part of the work buffer to which an operation refers, for a partition of this size.
-  Range range_of(const Operation& operation, uint64_t elements) const {
-    const uint64_t all = work_elements(elements);
-    const uint64_t first = collective::chunk_begin(all, chunks_, operation.slice.first);
-    return {first, collective::chunk_begin(all, chunks_, operation.slice.first + operation.slice.count) - first};
+  // Returns the first receive from `source` that takes elements. kNone: there is none.
+  uint32_t first_receive(uint32_t source, const Layout& layout) const {
+    return skip_empty(first_from_[source], layout);
   }
-  // Returns the first receive from `source` that takes elements, if the partition has `elements` elements. kNone: there
-  // is none.
-  uint32_t first_receive(uint32_t source, uint64_t elements) const { return skip_empty(first_from_[source], elements); }
   // Returns the next such receive after `receive`, from the same source.
-  uint32_t next_receive(uint32_t receive, uint64_t elements) const {
-    return skip_empty(operations_[receive].next_from, elements);
+  uint32_t next_receive(uint32_t receive, const Layout& layout) const {
+    return skip_empty(operations_[receive].next_from, layout);
   }
 
  private:
   // Chunks are empty if a partition has fewer elements than chunks. Neither side exchanges slices without elements.
-  uint32_t skip_empty(uint32_t receive, uint64_t elements) const {
-    while (receive != kNone && range_of(operations_[receive], elements).count == 0) {
+  uint32_t skip_empty(uint32_t receive, const Layout& layout) const {
+    while (receive != kNone && layout.range_of(operations_[receive].slice).count == 0) {
       receive = operations_[receive].next_from;
     }
     return receive;
   }
 
-  void add_message(const collective::Op& op, Content content, uint32_t peer, std::vector<uint32_t>& last_from);
+  void add_message(const collective::Op& op, Content content, uint32_t peer);
   void finish(const collective::Slice& slice, std::vector<bool>& is_finished);
 
   uint32_t chunks_ = 1;
   std::vector<uint32_t> blocks_;
   std::vector<Operation> operations_;
   std::vector<uint32_t> first_from_;  // by source: index of the first receive
+  std::vector<uint32_t> last_from_;   // by source: index of the last receive
   std::vector<uint32_t> source_of_;   // by worker
 };
 

@@ -23,7 +23,7 @@ class SliceRecorder {
 
   // Records that a slice leaves its queue for `peer`.
   void on_sent(uint32_t peer, const OutgoingSlice& slice) const {
-    if (!is_on()) return;
+    if (!is_on(slice.subject)) return;
     recorder_->record({.nanoseconds = recorder_->now(),
                        .step = slice.subject.step,
                        .tensor = slice.subject.tensor,
@@ -38,17 +38,18 @@ class SliceRecorder {
 
   // Records that the next slice from a worker, by its number among the program's sources, has arrived.
   void on_arrived(const Run& run, uint32_t source) const {
-    if (is_on()) record_slice(trace::Kind::kSliceArrived, run, run.cursor.next_receive(source));
+    if (is_on(run.subject)) record_slice(trace::Kind::kSliceArrived, run, run.cursor.next_receive(source));
   }
   // Records that the program has executed a receive.
   void on_received(const Run& run, const Program::Operation& receive) const {
-    if (!is_on()) return;
+    if (!is_on(run.subject)) return;
     const bool is_added = receive.kind == Program::Kind::kAdd;
     record_slice(is_added ? trace::Kind::kSliceAdded : trace::Kind::kSliceCopied, run, receive);
   }
 
  private:
-  bool is_on() const { return recorder_ != nullptr && recorder_->is_on(); }
+  // A trace has tensors, and no calls.
+  bool is_on(const Subject& subject) const { return recorder_ != nullptr && recorder_->is_on() && !subject.is_call(); }
 
   trace::Event event_of(trace::Kind kind, const Run& run) const {
     return {.nanoseconds = recorder_->now(),
@@ -63,7 +64,7 @@ class SliceRecorder {
             .chunk = 0};
   }
   void record_run(trace::Kind kind, const Run& run) const {
-    if (is_on()) recorder_->record(event_of(kind, run));
+    if (is_on(run.subject)) recorder_->record(event_of(kind, run));
   }
   void record_slice(trace::Kind kind, const Run& run, const Program::Operation& receive) const {
     trace::Event event = event_of(kind, run);

@@ -17,6 +17,8 @@ struct Subject {
   uint64_t step = 0;       // of the partition, by this schedule
   ReduceOp op = ReduceOp::kSum;
 
+  bool is_call() const { return (tensor & wire::kCallBit) != 0; }
+
   // Writes the subject into a frame's header.
   void write_to(wire::Header& header) const {
     header.tensor = tensor;

@@ -50,7 +50,9 @@ absl::Status check_fields(const Header& header) {
     return absl::InvalidArgumentError(
         absl::StrCat(name_of(header.type), " frame with fields that are not zero, but zero in that type"));
   }
-  if (carries_numbers(header.type) && (!is_valid(header.data_type) || !is_valid(header.op))) {
+  const bool has_type = is_valid(header.data_type) || (header.type == FrameType::kSlice &&
+                                                       header.data_type == kNoType && (header.tensor & kCallBit) != 0);
+  if (carries_numbers(header.type) && (!has_type || !is_valid(header.op))) {
     return absl::InvalidArgumentError(absl::StrCat(name_of(header.type), " frame with data type ",
                                                    static_cast<int>(header.data_type), " and op ",
                                                    static_cast<int>(header.op)));

@@ -22,6 +22,11 @@ static_assert(std::endian::native == std::endian::little, "frames are little end
 inline constexpr uint32_t kMagic = 0x314e4c47;  // "GLN1"
 inline constexpr uint8_t kVersion = 5;
 inline constexpr uint32_t kMaxPayloadBytes = uint32_t{4} << 20;
+// A frame about a call of a group (comm-lib/executor/calls.h), and not about a tensor, has this bit in its `tensor`;
+// the other bits are the number of the group. `partition` is then a part of the call, `step` the number of the call in
+// its group, and `schedule` says which collective it is. Its payload is bytes of no type.
+inline constexpr uint32_t kCallBit = uint32_t{1} << 31;
+inline constexpr DataType kNoType = DataType{};
 inline constexpr uint32_t kMaxHandshakePayload = 512;  // of types kHello to kReject, and of kRefuse
 
 enum class FrameType : uint8_t {

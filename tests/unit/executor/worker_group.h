@@ -63,6 +63,11 @@ class WorkerGroup {
     collect();
     return status;
   }
+  absl::Status call(uint32_t worker, const executor::Call& call) {
+    const absl::Status status = workers_[worker]->start_call(call, now, actions);
+    collect();
+    return status;
+  }
   // Delivers a copy of a frame to `worker`, as a network does.
   absl::Status deliver(uint32_t worker, const exchange::Send& frame) {
     Buffer payload = pool.take(frame.payload.size());

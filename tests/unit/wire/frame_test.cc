@@ -100,6 +100,12 @@ TEST(Frame, RefusesUnknownVersionsAndTypes) {
   data_type.data_type = static_cast<DataType>(0);
   reseal(data_type);
   EXPECT_FALSE(decode(data_type).ok());
+  data_type.type = FrameType::kSlice;
+  reseal(data_type);
+  EXPECT_FALSE(decode(data_type).ok()) << "a slice of a tensor has a type";
+  data_type.tensor |= kCallBit;
+  reseal(data_type);
+  EXPECT_TRUE(decode(data_type).ok()) << "a slice of a call has none";
   Header op = sealed_push();
   op.op = static_cast<ReduceOp>(4);
   reseal(op);

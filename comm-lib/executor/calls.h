@@ -1,0 +1,120 @@
+// Calls executes collectives that the ranks of a group call, such as those of a torch.distributed process group. Unlike
+// the push_pull of a tensor, a call is in no plan: a group's members agree on the order of their calls, and the number
+// of a call in its group is the key by which they find each other. A call moves bytes, and does not add.
+//
+// Parts. A call is cut into *parts*, which are runs of the machine (machine.h) beside each other: part p has the bytes
+// from p * part_bytes on of each block, up to part_bytes of them. A block without such bytes has none in that part, and
+// neither side sends or expects it. So blocks may differ in size, as in an all-to-all with splits.
+//
+// Agreement. Members must call the same collective with the same root and sizes. A slice of another collective, or of
+// another size, is an error that names both workers and the call, and ends the job: bytes that one member does not
+// expect would shift all later ones.
+//
+// Early slices. A member that is ahead sends slices of a call that this worker has not made yet. They wait here, in the
+// buffers in which they came. Their number is bounded, because a run ends only once each peer has begun it
+// (program.h: receipts), and the machine limits the runs in flight.
+//
+// Pure. Belongs to one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "comm-lib/exchange/piece_request.h"
+#include "comm-lib/executor/call_programs.h"
+#include "comm-lib/executor/machine.h"
+#include "common/base/buffer.h"
+#include "common/base/bytes.h"
+#include "common/base/slots.h"
+#include "common/collective/postcondition.h"
+#include "common/wire/frame.h"
+
+namespace gleaner::executor {
+
+// One call of one member.
+struct Call {
+  uint64_t id = 0;  // chosen by the caller, returned in Done
+  uint32_t group = 0;
+  collective::Postcondition collective = collective::Postcondition::kAllGather;  // one that does not add
+  uint32_t root = 0;                                                             // a rank of the group
+  // The blocks with which this rank begins, and those with which it ends, one after the other. Both must stay as they
+  // are until Done. Empty where the collective has none for this rank.
+  ConstBytes input;
+  MutableBytes output;
+  // All-to-all only: the bytes for and from each rank. Empty: all blocks have the same size.
+  std::vector<uint64_t> sent, received;
+};
+
+class Calls final : public RunOwner {
+ public:
+  static bool is_about_call(const wire::Header& header) { return (header.tensor & wire::kCallBit) != 0; }
+
+  // `machine` and `pool` must outlive the Calls. `worker`: this worker's number.
+  Calls(uint32_t worker, Machine* machine, BufferPool* pool) : worker_(worker), machine_(*machine), pool_(*pool) {}
+
+  // Makes a group of these workers, of `workers` in the job: member i has rank i. InvalidArgument: a worker is named
+  // twice or does not exist, this worker is no member, or the group exists.
+  absl::Status add_group(uint32_t group, std::vector<uint32_t> members, uint32_t workers);
+
+  // Starts a call. InvalidArgument: there is no such group, the collective adds, or sizes do not fit the collective.
+  absl::Status start(const Call& call, absl::Duration now, Actions& actions);
+
+  // Handles a kSlice or kAwait about a call. A slice has been counted by its link. An error ends the job.
+  absl::Status on_frame(const wire::Header& header, Buffer payload, absl::Duration now, Actions& actions);
+
+  uint32_t in_flight() const { return calls_.in_use(); }
+  // Ends all calls.
+  void fail(const absl::Status& status, Actions& actions);
+
+ private:
+  struct Numbered : Group {
+    uint64_t next = 0;  // number of the next call
+  };
+  // A block of the work buffer, and where the caller has it.
+  struct Placed {
+    uint32_t block = 0;
+    uint64_t offset = 0;  // in the call's input or output
+  };
+  // A call in flight.
+  struct Open {
+    uint64_t id = 0;
+    ConstBytes input;
+    MutableBytes output;
+    const CallProgram* program = nullptr;
+    std::vector<uint64_t> bytes;  // of each block of the work buffer
+    std::vector<Placed> inputs;   // blocks that others need
+    std::vector<Placed> outputs;  // blocks that others send
+    uint32_t missing = 0;         // number of parts that have not ended
+  };
+  using Key = std::tuple<uint32_t, uint64_t, uint32_t>;  // Subject::tensor, number of the call, part
+  struct EarlyFrame {
+    wire::Header header;
+    Buffer payload;
+  };
+
+  void begin(Run& run) override;
+  void take_results(Run& run) override;
+  void finish(uint32_t run, Actions& actions) override;
+
+  absl::Status measure(const Call& call, const Group& group, const CallProgram& program, Open& open) const;
+  absl::Status place(const Call& call, const CallProgram& program, Open& open) const;
+  uint32_t open_run(uint32_t call, const Subject& subject);
+  absl::Status deliver(uint32_t run, const wire::Header& header, Buffer payload, absl::Duration now, Actions& actions);
+
+  const uint32_t worker_;
+  Machine& machine_;
+  BufferPool& pool_;
+  CallPrograms programs_;
+  std::map<uint32_t, Numbered> groups_;
+  uint32_t started_ = 0;  // number of calls, ever
+  Slots<Open> calls_;
+  std::map<Key, uint32_t> runs_;
+  std::map<Key, std::vector<EarlyFrame>> early_;
+  std::vector<uint64_t> begins_;  // of the part that opens
+};
+
+}  // namespace gleaner::executor

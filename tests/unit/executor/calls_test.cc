@@ -1,0 +1,273 @@
+// Calls of groups: every collective that moves bytes, over frames that are delivered in any order between pairs.
+#include "comm-lib/executor/calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "tests/unit/executor/worker_group.h"
+
+namespace gleaner::executor {
+namespace {
+
+using collective::Collective;
+using collective::Postcondition;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::WorkerGroup;
+
+constexpr uint32_t kGroup = 5;
+
+// A job whose workers `members` make calls as a group: member i has rank i.
+class CallingGroup {
+ public:
+  CallingGroup(uint32_t workers, std::vector<uint32_t> members, uint64_t window_bytes = 1 << 20)
+      : job({.workers = workers, .tensors = {}}, window_bytes), members_(std::move(members)), random_(workers) {
+    for (const uint32_t member : members_) EXPECT_EQ(job[member].add_group(kGroup, members_), absl::OkStatus());
+  }
+  explicit CallingGroup(uint32_t workers) : CallingGroup(workers, all(workers)) {}
+
+  static std::vector<uint32_t> all(uint32_t workers) {
+    std::vector<uint32_t> members(workers);
+    std::iota(members.begin(), members.end(), 0);
+    return members;
+  }
+  uint32_t ranks() const { return static_cast<uint32_t>(members_.size()); }
+
+  absl::Status call(uint32_t rank, Call call) {
+    call.group = kGroup;
+    return job.call(members_[rank], call);
+  }
+  // Delivers the first frame from any worker to any other, until there are none; ticks then.
+  void deliver_all() {
+    for (int quiet = 0; quiet < 3; ++quiet) {
+      while (deliver_any()) quiet = 0;
+      for (const uint32_t member : members_) job.tick(member);
+    }
+  }
+  bool deliver_any() {
+    std::vector<uint32_t> receivers;
+    std::ranges::copy_if(members_, std::back_inserter(receivers), [&](uint32_t to) { return !job.inbox(to).empty(); });
+    if (receivers.empty()) return false;
+    const uint32_t to = receivers[random_() % receivers.size()];
+    auto& inbox = job.inbox(to);
+    const uint32_t from = inbox[random_() % inbox.size()].header.sender;
+    const auto frame = std::ranges::find_if(inbox, [&](const auto& send) { return send.header.sender == from; });
+    const exchange::Send taken = std::move(*frame);
+    inbox.erase(frame);
+    EXPECT_EQ(job.deliver(to, taken), absl::OkStatus());
+    return true;
+  }
+
+  WorkerGroup job;
+
+ private:
+  std::vector<uint32_t> members_;
+  std::mt19937 random_;
+};
+
+std::byte value(uint64_t call, uint32_t block, uint64_t at) {
+  return static_cast<std::byte>((call * 89 + block * 31 + at * 7 + (at >> 8)) & 0xff);
+}
+
+// The memory of all ranks for one call, with `bytes` bytes in each block.
+class Memory {
+ public:
+  Memory(uint64_t id, const Collective& collective, uint64_t bytes) : id_(id), collective_(collective), bytes_(bytes) {
+    for (uint32_t rank = 0; rank < collective.ranks; ++rank) {
+      inputs_.push_back(fill(rank, &Collective::begins_with));
+      outputs_.emplace_back(fill(rank, &Collective::ends_with).size());
+    }
+  }
+  Call call(uint32_t rank) {
+    return {.id = id_,
+            .collective = collective_.postcondition,
+            .root = collective_.root,
+            .input = inputs_[rank],
+            .output = outputs_[rank]};
+  }
+  void expect_results() const {
+    for (uint32_t rank = 0; rank < collective_.ranks; ++rank) {
+      EXPECT_TRUE(outputs_[rank] == fill(rank, &Collective::ends_with))
+          << collective::name_of(collective_.postcondition) << " of " << collective_.ranks << " ranks, root "
+          << collective_.root << ", " << bytes_ << " bytes: rank " << rank;
+    }
+  }
+
+ private:
+  std::vector<std::byte> fill(uint32_t rank, bool (Collective::*has)(uint32_t, uint32_t) const) const {
+    std::vector<std::byte> vector;
+    for (uint32_t block = 0; block < collective_.blocks(); ++block) {
+      if (!(collective_.*has)(rank, block)) continue;
+      for (uint64_t at = 0; at < bytes_; ++at) vector.push_back(value(id_, block, at));
+    }
+    return vector;
+  }
+
+  const uint64_t id_;
+  const Collective collective_;
+  const uint64_t bytes_;
+  std::vector<std::vector<std::byte>> inputs_, outputs_;
+};
+
+std::vector<Collective> collectives_of(uint32_t ranks) {
+  std::vector<Collective> all;
+  for (const Postcondition each : collective::postconditions()) {
+    if (Collective{ranks, each}.adds()) continue;
+    const uint32_t roots = collective::has_root(each) ? ranks : 1;
+    for (uint32_t root = 0; root < roots; ++root) all.push_back({ranks, each, root});
+  }
+  return all;
+}
+
+// All ranks make all calls at once; early ones, before others have made theirs.
+void expect_all_work(CallingGroup& group, const std::vector<uint64_t>& sizes) {
+  std::vector<Memory> calls;
+  for (const Collective& collective : collectives_of(group.ranks())) {
+    for (const uint64_t bytes : sizes) calls.emplace_back(calls.size(), collective, bytes);
+  }
+  std::mt19937 random(group.ranks());
+  std::vector<size_t> made(group.ranks());
+  for (size_t left = calls.size() * group.ranks(); left > 0;) {
+    const uint32_t rank = static_cast<uint32_t>(random() % group.ranks());
+    if (made[rank] < calls.size()) {
+      ASSERT_EQ(group.call(rank, calls[made[rank]++].call(rank)), absl::OkStatus());
+      --left;
+    }
+    for (uint64_t i = random() % 4; i > 0; --i) group.deliver_any();
+  }
+  group.deliver_all();
+  EXPECT_EQ(group.job.actions.refused, absl::OkStatus());
+  EXPECT_EQ(group.job.take_done().size(), calls.size() * group.ranks());
+  for (const Memory& call : calls) call.expect_results();
+  EXPECT_TRUE(group.job.idle());
+  EXPECT_EQ(group.job.pool.bytes_in_use(), 0u);
+}
+
+TEST(Calls, MoveBytesWhereTheCollectiveSays) {
+  for (uint32_t ranks = 1; ranks <= 9; ++ranks) {
+    CallingGroup group(ranks);
+    expect_all_work(group, {0, 1, 1000});
+  }
+}
+
+TEST(Calls, MoveManyPartsThroughSmallWindows) {
+  for (const uint32_t ranks : {2u, 3u}) {
+    CallingGroup group(ranks, CallingGroup::all(ranks), 100'000);
+    expect_all_work(group, {600'001});
+  }
+}
+
+TEST(Calls, AGroupMayHaveSomeWorkersInAnyOrder) {
+  CallingGroup group(6, {4, 1, 5});
+  expect_all_work(group, {10, 100'000});
+}
+
+TEST(Calls, BlocksOfAnAllToAllMayDiffer) {
+  constexpr uint32_t kRanks = 3;
+  const uint64_t sizes[kRanks][kRanks] = {{5, 0, 700'000}, {0, 3, 1}, {9, 1'200'000, 0}};  // from, to
+  CallingGroup group(kRanks);
+  std::vector<std::vector<std::byte>> inputs(kRanks), outputs(kRanks), expected(kRanks);
+  std::vector<Call> calls(kRanks);
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    for (uint32_t peer = 0; peer < kRanks; ++peer) {
+      for (uint64_t at = 0; at < sizes[rank][peer]; ++at) inputs[rank].push_back(value(rank, peer, at));
+      for (uint64_t at = 0; at < sizes[peer][rank]; ++at) expected[rank].push_back(value(peer, rank, at));
+      calls[rank].sent.push_back(sizes[rank][peer]);
+      calls[rank].received.push_back(sizes[peer][rank]);
+    }
+    outputs[rank].resize(expected[rank].size());
+    calls[rank].collective = Postcondition::kAllToAll;
+    calls[rank].input = inputs[rank];
+    calls[rank].output = outputs[rank];
+    ASSERT_EQ(group.call(rank, calls[rank]), absl::OkStatus());
+  }
+  group.deliver_all();
+  EXPECT_EQ(group.job.take_done().size(), kRanks);
+  EXPECT_TRUE(outputs == expected);
+}
+
+TEST(Calls, ARootWaitsForRanksThatHaveNotCalled) {
+  CallingGroup group(2);
+  std::vector<std::byte> data(4 << 20);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(group.call(0, {.collective = Postcondition::kBroadcast, .input = data}), absl::OkStatus());
+  }
+  group.deliver_all();
+  EXPECT_TRUE(group.job.take_done().empty());
+  EXPECT_LT(group.job.pool.bytes_in_use(), 8u << 20) << "what a rank has not asked for is bounded";
+  EXPECT_EQ(group.job[0].waiting_for(), std::vector<uint32_t>{1});
+}
+
+TEST(Calls, SlicesArriveOverANewConnection) {
+  CallingGroup group(3);
+  Memory memory(0, {3, Postcondition::kAllGather}, 700'000);
+  for (uint32_t rank = 0; rank < 3; ++rank) ASSERT_EQ(group.call(rank, memory.call(rank)), absl::OkStatus());
+  for (int i = 0; i < 3; ++i) group.deliver_any();
+  for (uint32_t worker = 0; worker < 3; ++worker) {
+    group.job.inbox(worker).clear();
+    for (uint32_t peer = 0; peer < 3; ++peer) group.job[worker].on_disconnected(peer);
+  }
+  for (uint32_t worker = 0; worker < 3; ++worker) {
+    for (uint32_t peer = 0; peer < 3; ++peer) {
+      if (peer != worker) group.job.connect(worker, peer);
+    }
+  }
+  group.deliver_all();
+  EXPECT_EQ(group.job.take_done().size(), 3u);
+  memory.expect_results();
+}
+
+TEST(Calls, RanksThatCallDifferentlyAreNamed) {
+  const std::vector<std::byte> data(1000), more(1001);
+  std::vector<std::byte> result(3000);
+  const Call gather{.collective = Postcondition::kAllGather, .input = data, .output = MutableBytes(result).first(2000)};
+  const struct {
+    Call other;
+    const char* problem;
+  } cases[] = {
+      {{.collective = Postcondition::kBroadcast, .root = 1, .input = data}, "broadcast"},
+      {{.collective = Postcondition::kAllGather, .input = more, .output = MutableBytes(result).first(2002)}, "1001"},
+  };
+  for (const auto& each : cases) {
+    CallingGroup group(2);
+    ASSERT_EQ(group.call(0, gather), absl::OkStatus());
+    ASSERT_EQ(group.call(1, each.other), absl::OkStatus());
+    group.deliver_all();
+    EXPECT_THAT(std::string(group.job.actions.refused.message()),
+                AllOf(HasSubstr("call 0 of group 5"), HasSubstr("worker "), HasSubstr(each.problem)));
+  }
+}
+
+TEST(Calls, WrongArgumentsAreErrors) {
+  CallingGroup group(2);
+  std::vector<std::byte> memory(1000);
+  const auto error_of = [&](const Call& call) { return std::string(group.call(0, call).message()); };
+  EXPECT_THAT(error_of({.collective = Postcondition::kAllReduce, .input = memory, .output = memory}),
+              HasSubstr("all-reduce"));
+  EXPECT_THAT(error_of({.collective = Postcondition::kBroadcast, .root = 2, .input = memory}), HasSubstr("root"));
+  EXPECT_THAT(error_of({.collective = Postcondition::kAllGather, .input = memory, .output = memory}),
+              HasSubstr("output of a collective has 1000 bytes, expected 2000"));
+  EXPECT_THAT(error_of({.collective = Postcondition::kAllToAll, .input = MutableBytes(memory).first(999)}),
+              HasSubstr("evenly"));
+  EXPECT_THAT(std::string(group.job[0].add_group(6, {0, 0}).message()), HasSubstr("has already"));
+  EXPECT_THAT(std::string(group.job[0].add_group(6, {0, 2}).message()), HasSubstr("does not have"));
+  EXPECT_THAT(std::string(group.job[0].add_group(6, {1}).message()), HasSubstr("no member"));
+  EXPECT_THAT(std::string(group.job.call(0, {.group = 9}).message()), HasSubstr("no group 9"));
+}
+
+TEST(Calls, AFailureEndsThem) {
+  CallingGroup group(2);
+  const std::vector<std::byte> data(1000);
+  ASSERT_EQ(group.call(0, {.id = 8, .collective = Postcondition::kBroadcast, .input = data}), absl::OkStatus());
+  group.job[0].fail(absl::UnavailableError("worker 1 is lost"), group.job.actions);
+  ASSERT_EQ(group.job.actions.done.size(), 1u);
+  EXPECT_EQ(group.job.actions.done[0].status, absl::UnavailableError("worker 1 is lost"));
+  EXPECT_EQ(group.job[0].waiting_for(), std::vector<uint32_t>());
+}
+
+}  // namespace
+}  // namespace gleaner::executor
