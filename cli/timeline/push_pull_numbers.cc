@@ -8,7 +8,9 @@ namespace {
 using trace::Event;
 using trace::Kind;
 
-bool is_of_request(Kind kind) { return kind == Kind::kRequested || kind == Kind::kReady || kind == Kind::kDone; }
+bool is_of_request(Kind kind) {
+  return kind == Kind::kRequested || kind == Kind::kReady || kind == Kind::kDone || trace::is_of_gpu(kind);
+}
 
 }  // namespace
 

@@ -20,11 +20,12 @@ absl::Status GpuCopies::open(const device::Access& access) {
   return absl::OkStatus();
 }
 
-absl::Status GpuCopies::to_shared(const device::Access& access, ConstBytes from, MutableBytes to, uint64_t tag) {
+absl::Status GpuCopies::to_shared(const device::Access& access, ConstBytes from, MutableBytes to, WorkTags tags) {
   GLN_RETURN_IF_ERROR(pin(to));
   GLN_ASSIGN_OR_RETURN(device::ReportingStream* const stream, copier_->behind(access));
+  if (tags.begin.has_value()) GLN_RETURN_IF_ERROR(stream->notify(*tags.begin));
   GLN_RETURN_IF_ERROR((*stream)->copy_to_host(device::address_of(from), to));
-  return stream->notify(tag);
+  return stream->notify(tags.end);
 }
 
 absl::Status GpuCopies::to_gpu(ConstBytes from, MutableBytes to, uint64_t tag) {

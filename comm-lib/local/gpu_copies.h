@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +13,12 @@
 #include "common/base/bytes.h"
 
 namespace gleaner::local {
+
+// The tags of work: of its end, and, if there is one, of its begin (see the functions that take them).
+struct WorkTags {
+  uint64_t end = 0;
+  std::optional<uint64_t> begin;
+};
 
 class GpuCopies {
  public:
@@ -24,7 +31,8 @@ class GpuCopies {
   device::Copier& copier() const { return *copier_; }
 
   // Queue a copy, whose memory must stay valid until take() returns `tag`. ResourceExhausted: no memory can be pinned.
-  absl::Status to_shared(const device::Access& access, ConstBytes from, MutableBytes to, uint64_t tag);
+  // tags.begin: the event `ready` of `access` is done.
+  absl::Status to_shared(const device::Access& access, ConstBytes from, MutableBytes to, WorkTags tags);
   absl::Status to_gpu(ConstBytes from, MutableBytes to, uint64_t tag);
   // Makes the event of `access` mark the copies that were queued, if the GPU works.
   void mark(const device::Access& access);

@@ -77,19 +77,20 @@ device::Address GpuSums::Batch::slot(uint32_t owner, uint32_t rank, uint32_t ten
 
 // The rank's own slice stays where it is: the sum reads it from there.
 absl::Status GpuSums::copy_in(uint32_t batch, uint32_t tensor, const device::Access& access, ConstBytes input,
-                              uint64_t tag) {
+                              WorkTags tags) {
   const Batch& found = batches_.at(batch);
   GLN_ASSIGN_OR_RETURN(device::ReportingStream* const copies, copier_->behind(access));
+  if (tags.begin.has_value()) GLN_RETURN_IF_ERROR(copies->notify(*tags.begin));
   for (uint32_t owner = 0; owner < ranks_; ++owner) {
     const Slice slice = slice_of(input.size(), ranks_, owner);
     if (owner == rank_ || slice.begin == slice.end) continue;
     GLN_RETURN_IF_ERROR((*copies)->copy_on_device(behind(device::address_of(input), slice.begin),
                                                   found.slot(owner, rank_, tensor), slice.end - slice.begin));
   }
-  return copies->notify(tag);
+  return copies->notify(tags.end);
 }
 
-absl::Status GpuSums::sum(uint32_t batch, uint32_t tensor, ConstBytes input, MutableBytes partial_sum, uint64_t tag) {
+absl::Status GpuSums::sum(uint32_t batch, uint32_t tensor, ConstBytes input, MutableBytes partial_sum, WorkTags tags) {
   const Batch& found = batches_.at(batch);
   const Slice slice = slice_of(input.size(), ranks_, rank_);
   const DataType type = found.tensors[tensor].type;
@@ -98,8 +99,9 @@ absl::Status GpuSums::sum(uint32_t batch, uint32_t tensor, ConstBytes input, Mut
   }
   const device::Address sum = behind(found.zones[rank_]->address(), found.layouts[rank_].tensors[tensor].sum);
   GLN_RETURN_IF_ERROR(kernels_->sum(*sums_, type, sources_, sum, (slice.end - slice.begin) / size_of(type)));
+  if (tags.begin.has_value()) GLN_RETURN_IF_ERROR(sums_.notify(*tags.begin));
   GLN_RETURN_IF_ERROR(sums_->copy_to_host(sum, partial_sum));
-  return sums_.notify(tag);
+  return sums_.notify(tags.end);
 }
 
 absl::Status GpuSums::place(uint32_t batch, uint32_t tensor, ConstBytes slice, uint64_t tag) {

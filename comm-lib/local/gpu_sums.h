@@ -16,6 +16,7 @@
 #include "comm-lib/device/copier.h"
 #include "comm-lib/device/kernels/kernels.h"
 #include "comm-lib/device/reporting_stream.h"
+#include "comm-lib/local/gpu_copies.h"
 #include "comm-lib/local/zone.h"
 
 namespace gleaner::local {
@@ -36,12 +37,12 @@ class GpuSums {
   void use(uint32_t batch) { batches_.at(batch).is_used = true; }
   bool is_used(uint32_t batch) const;
 
-  // Queues the copies of this rank's input, after the event `ready` of its access, and gives `tag` to the copier
-  // at their end. `tensor` counts within the batch.
-  absl::Status copy_in(uint32_t batch, uint32_t tensor, const device::Access& access, ConstBytes input, uint64_t tag);
+  // Queues the copies of this rank's input, after the event `ready` of its access, and gives tags.end to the copier
+  // at their end. `tensor` counts within the batch. tags.begin: that event is done.
+  absl::Status copy_in(uint32_t batch, uint32_t tensor, const device::Access& access, ConstBytes input, WorkTags tags);
   // Queues the sum of this rank's slice, when all ranks have copied theirs, and its copy to `partial_sum`, the slice in
-  // host memory.
-  absl::Status sum(uint32_t batch, uint32_t tensor, ConstBytes input, MutableBytes partial_sum, uint64_t tag);
+  // host memory. tags.begin: the sum has ended, and the copy begins.
+  absl::Status sum(uint32_t batch, uint32_t tensor, ConstBytes input, MutableBytes partial_sum, WorkTags tags);
   // Queues the copy of this rank's slice of the result to its zone, in the slot of its own input.
   absl::Status place(uint32_t batch, uint32_t tensor, ConstBytes slice, uint64_t tag);
   // Queues the copies of all slices of the result to `output`, when all ranks have placed theirs.

@@ -43,6 +43,7 @@
 #include "common/base/bytes.h"
 #include "common/base/env.h"
 #include "common/kernels/kernels.h"
+#include "common/trace/event.h"
 
 namespace gleaner::local {
 
@@ -82,6 +83,12 @@ class Events {
   // version, the tensors or the op of a push_pull. PermissionDenied: a wrong secret or user. ResourceExhausted: no
   // memory is left. Otherwise the status is that of another rank's fail().
   virtual void on_failed(const absl::Status& status) = 0;
+
+  // Returns whether a trace is on. Only then the GPU's streams report the begin of copies that wait for the program.
+  virtual bool traces_gpu() const { return false; }
+  // This rank's GPU has come to `point` of its work for a tensor, a kind for which trace::is_of_gpu(). Called at most
+  // while traces_gpu().
+  virtual void on_gpu(uint32_t /*tensor*/, trace::Kind /*point*/) {}
 };
 
 class Group {

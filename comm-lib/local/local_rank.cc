@@ -25,7 +25,7 @@ LocalRank::LocalRank(const Env& env, const Options& options, const kernels::Kern
     : env_(env),
       options_(options),
       events_(events),
-      requests_(options.local_rank, options.local_size, kernels),
+      requests_(options.local_rank, options.local_size, kernels, events),
       opened_(env.clock->since_start()) {}
 
 absl::Status LocalRank::open() {

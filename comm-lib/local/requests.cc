@@ -14,14 +14,16 @@ namespace {
 // The least budget that a portion of work uses up. This limits the number of small tensors per turn.
 constexpr size_t kSmallestCharge = 4096;
 
+constexpr uint64_t kBeginBit = uint64_t{1} << 63;  // of the tag of the begin of a tensor's work
+
 bool overlap(ConstBytes a, ConstBytes b) {
   return a.data() != b.data() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
 }
 
 }  // namespace
 
-Requests::Requests(uint32_t local_rank, uint32_t local_size, const kernels::Kernels* kernels)
-    : local_rank_(local_rank), local_size_(local_size), kernels_(kernels), sources_(local_size) {}
+Requests::Requests(uint32_t local_rank, uint32_t local_size, const kernels::Kernels* kernels, Events* events)
+    : local_rank_(local_rank), local_size_(local_size), kernels_(kernels), events_(events), sources_(local_size) {}
 
 void Requests::add(std::span<const TensorShape> tensors) {
   const auto first = static_cast<uint32_t>(tensors_.size());
@@ -220,31 +222,66 @@ bool Requests::close(bool has_failed) {
 absl::Status Requests::work_by_gpu(uint32_t tensor) {
   Tensor& found = tensors_[tensor];
   const uint32_t in_batch = tensor - found.batch;
+  WorkTags tags{.end = tensor};
+  if (events_->traces_gpu()) tags.begin = kBeginBit | tensor;
   if (found.stage == Stage::kReducing) {
+    tell(tensor, trace::Kind::kReduceBegun);
     const MutableBytes partial_sum{found.sum_memory + found.in_sum(found.progress),
                                    found.in_sum(found.end) - found.in_sum(found.progress)};
-    return sums_->sum(found.batch, in_batch, found.input, partial_sum, tensor);
+    return sums_->sum(found.batch, in_batch, found.input, partial_sum, tags);
   }
   if (found.stage == Stage::kPlacing) {
+    tell(tensor, trace::Kind::kCopyInBegun);
     const ConstBytes slice{found.result_memory + found.progress, found.end - found.progress};
     return sums_->place(found.batch, in_batch, slice, tensor);
   }
   if (found.stage == Stage::kCopyingOut && found.by_gpu) {
+    tell(tensor, trace::Kind::kBroadcastBegun);
     return sums_->gather(found.batch, in_batch, found.output, tensor);
   }
   if (found.stage == Stage::kCopyingIn && found.by_gpu) {
-    return sums_->copy_in(found.batch, in_batch, found.access, found.input, tensor);
+    return sums_->copy_in(found.batch, in_batch, found.access, found.input, tags);
   }
   if (found.stage == Stage::kCopyingIn) {
-    return gpu_.to_shared(found.access, found.input, {found.slot(local_rank_), found.bytes}, tensor);
+    return gpu_.to_shared(found.access, found.input, {found.slot(local_rank_), found.bytes}, tags);
   }
+  tell(tensor, trace::Kind::kCopyInBegun);
   return gpu_.to_gpu({found.result_memory, found.end}, found.output.first(found.end), tensor);
 }
 
 // The request ends when the copy of its result has ended, since the result's memory is used again for the next step.
 absl::Status Requests::take_copies() {
   GLN_RETURN_IF_ERROR(gpu_failure_);
-  return gpu_.take(copied_);
+  const size_t before = copied_.size();
+  const absl::Status status = gpu_.take(copied_);
+  const auto is_begin = [](uint64_t tag) { return (tag & kBeginBit) != 0; };
+  for (size_t i = before; i < copied_.size(); ++i) {
+    const auto tensor = static_cast<uint32_t>(copied_[i]);
+    is_begin(copied_[i]) ? tell_begin(tensor) : tell_end(tensor);
+  }
+  std::erase_if(copied_, is_begin);
+  return status;
+}
+
+void Requests::tell_begin(uint32_t tensor) {
+  const Tensor& found = tensors_[tensor];
+  const bool is_sum = found.stage == Stage::kReducing;
+  tell(tensor, is_sum ? trace::Kind::kReduceEnded : trace::Kind::kProduced);
+  tell(tensor, !is_sum && found.by_gpu ? trace::Kind::kReduceBegun : trace::Kind::kCopyOutBegun);
+}
+
+void Requests::tell_end(uint32_t tensor) {
+  const Tensor& found = tensors_[tensor];
+  switch (found.stage) {
+    case Stage::kCopyingIn:
+      return tell(tensor, found.by_gpu ? trace::Kind::kReduceEnded : trace::Kind::kCopyOutEnded);
+    case Stage::kReducing:
+      return tell(tensor, trace::Kind::kCopyOutEnded);
+    case Stage::kCopyingOut:
+      return tell(tensor, found.by_gpu ? trace::Kind::kBroadcastEnded : trace::Kind::kCopyInEnded);
+    default:
+      return tell(tensor, trace::Kind::kCopyInEnded);
+  }
 }
 
 void Requests::mark_copies() {

@@ -22,6 +22,7 @@
 #include "comm-lib/local/tensor_queue.h"
 #include "common/base/accumulator.h"
 #include "common/kernels/kernels.h"
+#include "common/trace/event.h"
 
 namespace gleaner::local {
 
@@ -48,7 +49,8 @@ class Requests {
     absl::Status result;  // of kCopyingOut: the outcome of the push_pull
   };
 
-  Requests(uint32_t local_rank, uint32_t local_size, const kernels::Kernels* kernels);
+  // `kernels` and `events` must outlive the object, which calls only those of the functions of `events` about traces.
+  Requests(uint32_t local_rank, uint32_t local_size, const kernels::Kernels* kernels, Events* events);
 
   void add(std::span<const TensorShape> tensors);
   // Records that the memory of the tensors of `layout` is mapped at `memory`.
@@ -127,6 +129,11 @@ class Requests {
 
   void enter(uint32_t tensor, Stage stage, Slice work);
   absl::Status work_by_gpu(uint32_t tensor);
+  void tell_begin(uint32_t tensor);
+  void tell_end(uint32_t tensor);
+  void tell(uint32_t tensor, trace::Kind point) const {
+    if (events_->traces_gpu()) events_->on_gpu(tensor, point);
+  }
   size_t do_portion(Tensor& tensor, size_t budget);
   Finished leave(uint32_t tensor);
   bool is_at(uint32_t tensor, uint64_t step, Stage stage) const;
@@ -135,6 +142,7 @@ class Requests {
   const uint32_t local_rank_;
   const uint32_t local_size_;
   const kernels::Kernels* const kernels_;
+  Events* const events_;
   std::vector<Tensor> tensors_;
   std::array<TensorQueue, kWorkKinds> queues_;
   std::vector<const std::byte*> sources_;  // of the sum being made, by rank

@@ -31,6 +31,8 @@ namespace gleaner::pipeline {
 // A piece on its way to the network. Exchanges know only memory of the host, so the last stage takes no other.
 struct PieceRequest : exchange::PieceRequest {
   device::Access access;
+  uint64_t number =
+      0;  // for traces: the number of the tensor's earlier push_pulls, set above the stage that cuts pieces
 };
 
 // Receives the pieces that a stage has finished.

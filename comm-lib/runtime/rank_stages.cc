@@ -31,10 +31,10 @@ absl::StatusOr<RankStages> make_stages(const Env& env, const Config& config, con
                                        trace::Recorder* recorder, network::NetworkListener* listener) {
   RankStages stages;
   if (config.local_size > 1) {
-    stages.list.push_back(std::make_unique<local::LocalStage>(env, local_options(config), kernels));
+    stages.list.push_back(std::make_unique<local::LocalStage>(env, local_options(config), kernels, recorder));
   } else {
     stages.list.push_back(std::make_unique<device::DeviceStage>(
-        env, device::StageOptions{.worker = config.worker, .window_bytes = config.window_bytes}));
+        env, device::StageOptions{.worker = config.worker, .window_bytes = config.window_bytes}, recorder));
   }
   if (config.local_rank == 0) {
     GLN_ASSIGN_OR_RETURN(auto network,

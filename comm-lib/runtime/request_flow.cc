@@ -30,7 +30,8 @@ void RequestFlow::on_plan(const plan::Plan& plan) {
 void RequestFlow::start(const Request& request) {
   record(trace::Kind::kRequested, request, request.requested_at);
   Buffer input = pipeline_->memory().borrow(request.input);
-  pipeline_->start({{request.handle, request.tensor, request.op, std::move(input), request.output}, request.access});
+  pipeline_->start(
+      {{request.handle, request.tensor, request.op, std::move(input), request.output}, request.access, request.step});
 }
 
 void RequestFlow::on_done(uint64_t handle, const absl::Status& status) {

@@ -29,16 +29,29 @@ enum class Kind : uint8_t {
   kSliceAdded = 14,    // the slice was added to the work buffer
   kSliceCopied = 15,   // the slice replaced a part of the work buffer
   kEnded = 16,         // the program has ended, and the sum is in the output
+  // At a rank, about the GPU's work for a request, as the I/O thread sees it. All but the first one are about
+  // consecutive partitions, and have the first of these and the bytes of all:
+  kProduced = 17,      // the GPU has made the tensor
+  kCopyOutBegun = 18,  // a copy to the host was passed to the GPU, and need not wait for the tensor
+  kCopyOutEnded = 19,
+  kCopyInBegun = 20,  // a copy of the result to the GPU was passed to the GPU
+  kCopyInEnded = 21,
+  kReduceBegun = 22,  // a copy to other GPUs of the machine, or a sum of theirs, was passed to the GPU
+  kReduceEnded = 23,
+  kBroadcastBegun = 24,  // a copy of the result from other GPUs of the machine was passed to the GPU
+  kBroadcastEnded = 25,
 };
-inline constexpr uint8_t kLastKind = 16;
+inline constexpr uint8_t kLastKind = 25;
 // Returns whether a schedule sums the partition that the event is about.
-constexpr bool is_of_schedule(Kind kind) { return kind >= Kind::kBegun; }
+constexpr bool is_of_schedule(Kind kind) { return kind >= Kind::kBegun && kind <= Kind::kEnded; }
+// Returns whether the event is about the work of a GPU.
+constexpr bool is_of_gpu(Kind kind) { return kind >= Kind::kProduced && kind <= Kind::kBroadcastEnded; }
 
 // `partition` is an index within the tensor, as in frames; 0 if the event is about a whole tensor.
 //
-// `step` of a request (kRequested, kReady, kDone) is the number of the tensor's earlier push_pulls. All other events
-// have the step of their frames, which counts only the push_pulls that the same strategy has summed before: owners, or
-// the schedule.
+// `step` of a request (kRequested, kReady, kDone) and of a GPU's work for it is the number of the tensor's earlier
+// push_pulls. All other events have the step of their frames, which counts only the push_pulls that the same strategy
+// has summed before: owners, or the schedule.
 struct Event {
   int64_t nanoseconds = 0;  // on the machine's monotonic clock: comparable only with events of the same machine
   uint64_t step = 0;        // of the tensor

@@ -72,7 +72,7 @@ absl::Status DeviceStage::await_tensor(uint32_t index) {
   const device::Access& access = tensors_[index].request.access;
   if (copier_ == nullptr) GLN_RETURN_IF_ERROR(open(access.device));
   GLN_ASSIGN_OR_RETURN(ReportingStream* const stream, copier_->behind(access));
-  return stream->notify(await({Kind::kTensor, index, {}}));
+  return stream->notify(await({Kind::kTensor, index, tensors_[index].request.number, {}}));
 }
 
 uint32_t DeviceStage::await(const Work& work) {
@@ -125,7 +125,9 @@ absl::StatusOr<bool> DeviceStage::feed(uint32_t index) {
     bytes_to_host_ += slot.size();
     ++tensor.next;
     const Address from = address_of(tensor.request.input.bytes().subspan(piece.offset, piece.bytes));
-    GLN_RETURN_IF_ERROR(copier_->to_host(from, slot, await({Kind::kCopyToHost, number, slot})));
+    const uint64_t push_pull = tensor.request.number;
+    record(trace::Kind::kCopyOutBegun, push_pull, number);
+    GLN_RETURN_IF_ERROR(copier_->to_host(from, slot, await({Kind::kCopyToHost, number, push_pull, slot})));
   }
   return true;
 }
@@ -153,9 +155,19 @@ void DeviceStage::poll() {
 }
 
 void DeviceStage::on_ended(const Work& work) {
+  const trace::Kind ended = work.kind == Kind::kTensor       ? trace::Kind::kProduced
+                            : work.kind == Kind::kCopyToHost ? trace::Kind::kCopyOutEnded
+                                                             : trace::Kind::kCopyInEnded;
+  record(ended, work.number, work.kind == Kind::kTensor ? pieces_.first_of(work.index) : work.index);
   if (work.kind == Kind::kCopyToGpu) return release(pieces_[work.index].tensor, work.slot);
   if (failed_) return;
   work.kind == Kind::kTensor ? on_ready(work.index) : on_copied_to_host(work.index, work.slot);
+}
+
+void DeviceStage::record(trace::Kind kind, uint64_t number, uint32_t index) const {
+  if (recorder_ == nullptr) return;
+  const pipeline::Piece& piece = pieces_[index];
+  recorder_->record(kind, number, piece.tensor, piece.first, 0, static_cast<uint32_t>(piece.bytes));
 }
 
 void DeviceStage::on_ready(uint32_t tensor) {
@@ -195,7 +207,9 @@ absl::Status DeviceStage::copy_back(uint32_t number) {
   Tensor& tensor = tensors_[piece.tensor];
   tensor.has_copies = true;
   const Address to = address_of(tensor.request.output.subspan(piece.offset, piece.bytes));
-  return copier_->to_device(slots_[number], to, await({Kind::kCopyToGpu, number, slots_[number]}));
+  const uint64_t push_pull = tensor.request.number;
+  record(trace::Kind::kCopyInBegun, push_pull, number);
+  return copier_->to_device(slots_[number], to, await({Kind::kCopyToGpu, number, push_pull, slots_[number]}));
 }
 
 void DeviceStage::release(uint32_t tensor, MutableBytes slot) {

@@ -8,7 +8,7 @@
 // host's memory pass the stage unchanged.
 //
 // A request is finished when its last copy to the GPU is queued and Access::copied marks it: the program's stream waits
-// for that copy, and no thread does.
+// for that copy, and no thread does. While a trace is on, the recorder has the begin and the end of each copy.
 //
 // The limit of memory can't stall the job. Ranks may start tensors in different orders, so each rank's slots could be
 // full of tensors that another rank has no slot for. Therefore, if no slot has come back for a while, a tensor of which
@@ -28,6 +28,7 @@
 #include "comm-lib/pipeline/stage.h"
 #include "common/base/env.h"
 #include "common/base/slots.h"
+#include "common/trace/recorder.h"
 
 namespace gleaner::device {
 
@@ -39,7 +40,9 @@ struct StageOptions {
 
 class DeviceStage : public pipeline::Stage {
  public:
-  DeviceStage(const Env& env, const StageOptions& options) : env_(env), options_(options) {}
+  // `recorder` must outlive the stage; null: no trace.
+  DeviceStage(const Env& env, const StageOptions& options, trace::Recorder* recorder = nullptr)
+      : env_(env), options_(options), recorder_(recorder) {}
   ~DeviceStage() override;
 
   // pipeline::Stage. All requests in the memory of GPUs must have the same Access::device, which outlives the stage.
@@ -72,7 +75,8 @@ class DeviceStage : public pipeline::Stage {
   enum class Kind : uint8_t { kTensor, kCopyToHost, kCopyToGpu };  // kTensor: the program's stream makes it
   struct Work {
     Kind kind = Kind::kTensor;
-    uint32_t index = 0;  // of the tensor or piece
+    uint32_t index = 0;   // of the tensor or piece
+    uint64_t number = 0;  // of the push_pull, as PieceRequest::number: a later one may have begun when a copy ends
     MutableBytes slot;
   };
 
@@ -86,6 +90,7 @@ class DeviceStage : public pipeline::Stage {
   void on_ended(const Work& work);
   void on_ready(uint32_t tensor);
   void on_copied_to_host(uint32_t piece, MutableBytes slot);
+  void record(trace::Kind kind, uint64_t number, uint32_t piece) const;
   uint32_t await(const Work& work);
   absl::Status copy_back(uint32_t piece);
   void release(uint32_t tensor, MutableBytes slot);
@@ -93,6 +98,7 @@ class DeviceStage : public pipeline::Stage {
 
   const Env env_;
   const StageOptions options_;
+  trace::Recorder* const recorder_;
   pipeline::Pieces pieces_;
   std::vector<Tensor> tensors_;      // by tensor: the latest request
   std::vector<MutableBytes> slots_;  // by piece: of the piece in flight

@@ -8,8 +8,9 @@
 
 namespace gleaner::local {
 
-LocalStage::LocalStage(const Env& env, const Options& options, const kernels::Kernels* kernels)
-    : env_(env), options_(options), kernels_(kernels) {}
+LocalStage::LocalStage(const Env& env, const Options& options, const kernels::Kernels* kernels,
+                       trace::Recorder* recorder)
+    : env_(env), options_(options), kernels_(kernels), recorder_(recorder) {}
 
 LocalStage::~LocalStage() = default;
 
@@ -53,7 +54,7 @@ void LocalStage::start(pipeline::PieceRequest request) {
     // An error concerns the whole tensor, so the first piece shows it and no other piece has started.
     if (!status.ok()) return finish(request.id, status);
   }
-  requests_[request.tensor] = {request.id, count, absl::OkStatus()};
+  requests_[request.tensor] = {request.id, request.number, count, absl::OkStatus()};
 }
 
 void LocalStage::on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum, MutableBytes result) {
@@ -74,6 +75,12 @@ void LocalStage::on_done(uint32_t piece, const absl::Status& status) {
   TensorRequest& request = requests_[pieces_[piece].tensor];
   request.status.Update(status);
   if (--request.missing == 0) finish(request.id, std::exchange(request.status, absl::OkStatus()));
+}
+
+void LocalStage::on_gpu(uint32_t piece, trace::Kind point) {
+  const pipeline::Piece& worked_on = pieces_[piece];
+  recorder_->record(point, requests_[worked_on.tensor].number, worked_on.tensor, worked_on.first, 0,
+                    static_cast<uint32_t>(worked_on.bytes));
 }
 
 void LocalStage::poll() {

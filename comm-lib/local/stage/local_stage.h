@@ -14,13 +14,16 @@
 #include "comm-lib/pipeline/pieces.h"
 #include "comm-lib/pipeline/registered_memory.h"
 #include "comm-lib/pipeline/stage.h"
+#include "common/trace/recorder.h"
 
 namespace gleaner::local {
 
 class LocalStage : public pipeline::Stage, private Events {
  public:
   // `options` has all but the secret, which the welcome brings. `kernels` must outlive the stage.
-  LocalStage(const Env& env, const Options& options, const kernels::Kernels* kernels);
+  // `recorder` must outlive it, too; null: no trace.
+  LocalStage(const Env& env, const Options& options, const kernels::Kernels* kernels,
+             trace::Recorder* recorder = nullptr);
   ~LocalStage() override;
 
   // pipeline::Stage. A Welcome with another secret begins another group.
@@ -39,6 +42,7 @@ class LocalStage : public pipeline::Stage, private Events {
   // A tensor that goes through the group.
   struct TensorRequest {
     uint64_t id = 0;
+    uint64_t number = 0;   // of the push_pull, as PieceRequest::number
     uint32_t missing = 0;  // number of pieces that are not done
     absl::Status status;   // the first error
   };
@@ -51,10 +55,13 @@ class LocalStage : public pipeline::Stage, private Events {
   void on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum, MutableBytes result) override;
   void on_done(uint32_t piece, const absl::Status& status) override;
   void on_failed(const absl::Status& status) override { report_failure(status); }
+  bool traces_gpu() const override { return recorder_ != nullptr && recorder_->is_on(); }
+  void on_gpu(uint32_t piece, trace::Kind point) override;
 
   const Env env_;
   Options options_;  // with the secret of group_
   const kernels::Kernels* const kernels_;
+  trace::Recorder* const recorder_;
   std::unique_ptr<Group> group_;       // null before the first welcome
   bool connected_ = false;             // to all local ranks
   pipeline::RegisteredMemory memory_;  // memory of the group's sums and results

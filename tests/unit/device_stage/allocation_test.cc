@@ -8,6 +8,7 @@
 #include "comm-lib/device/stage/device_stage.h"
 #include "comm-lib/pipeline/pipeline.h"
 #include "common/base/env.h"
+#include "common/trace/recorder.h"
 #include "tests/unit/device/idle_api.h"
 #include "tests/unit/engine/plans.h"
 
@@ -40,7 +41,8 @@ TEST(DeviceStageAllocation, OnePerPieceOnceWarm) {
   ASSERT_TRUE(device->record(CallerStream{}, *ready).ok());
   Ended ended;
   std::vector<std::unique_ptr<pipeline::Stage>> stages;
-  stages.push_back(std::make_unique<DeviceStage>(env.env(), StageOptions{}));
+  trace::Recorder recorder(env.env().clock);
+  stages.push_back(std::make_unique<DeviceStage>(env.env(), StageOptions{}, &recorder));
   stages.push_back(std::make_unique<Ends>());
   const auto pipeline = *pipeline::Pipeline::create(std::move(stages), &ended);
   constexpr uint32_t kTensors = 10;
@@ -66,6 +68,11 @@ TEST(DeviceStageAllocation, OnePerPieceOnceWarm) {
   step(3);
   step(4);
   EXPECT_EQ(allocations_so_far().count - before, 2 * kTensors * kPieces);
+  recorder.start();
+  const uint64_t before_trace = allocations_so_far().count;
+  step(5);
+  step(6);
+  EXPECT_EQ(allocations_so_far().count - before_trace, 2 * kTensors * kPieces) << "while a trace is on";
 }
 
 }  // namespace

@@ -92,10 +92,11 @@ void Sums::poll() {
   }
 }
 
-Rank::Rank(Device* device, std::shared_ptr<const plan::Plan> plan, const StageOptions& options)
+Rank::Rank(Device* device, std::shared_ptr<const plan::Plan> plan, const StageOptions& options,
+           trace::Recorder* recorder)
     : device_(device), plan_(std::move(plan)), events_(device) {
   std::vector<std::unique_ptr<pipeline::Stage>> stages;
-  auto stage = std::make_unique<DeviceStage>(quiet_env(), options);
+  auto stage = std::make_unique<DeviceStage>(quiet_env(), options, recorder);
   stage_ = stage.get();
   stages.push_back(std::move(stage));
   auto sums = std::make_unique<Sums>();
@@ -131,6 +132,7 @@ Pushed& Rank::start(uint32_t tensor, CUdeviceptr input, CUdeviceptr output, CUst
   request.input = Buffer::borrow(span_of(input, bytes));
   request.output = span_of(output, bytes);
   request.access = {device_, number_of(stream), &*pushed.ready, &*pushed.copied};
+  request.number = request.id;
   pipeline_->start(std::move(request));
   return pushed;
 }
@@ -168,8 +170,9 @@ StageOnGpu::StageOnGpu(uint64_t seed) : Gpus(seed) {
   watched() = {};
 }
 
-Rank& StageOnGpu::make_rank(std::vector<testing::TensorSpec> tensors, const StageOptions& options) {
-  return ranks.emplace_back(gpu.get(), testing::build_plan({.tensors = std::move(tensors)}), options);
+Rank& StageOnGpu::make_rank(std::vector<testing::TensorSpec> tensors, const StageOptions& options,
+                            trace::Recorder* recorder) {
+  return ranks.emplace_back(gpu.get(), testing::build_plan({.tensors = std::move(tensors)}), options, recorder);
 }
 
 CUdeviceptr StageOnGpu::make_tensor(CUstream maker, const std::vector<std::byte>& bytes) {

@@ -56,10 +56,12 @@ struct Pushed {
 
 class Rank final : public pipeline::Listener {
  public:
-  Rank(Device* device, std::shared_ptr<const plan::Plan> plan, const StageOptions& options = {});
+  // `recorder`: as of DeviceStage.
+  Rank(Device* device, std::shared_ptr<const plan::Plan> plan, const StageOptions& options = {},
+       trace::Recorder* recorder = nullptr);
   ~Rank();
 
-  // Starts the push_pull of a tensor whose input is made on `stream`.
+  // Starts the push_pull of a tensor whose input is made on `stream`. Its id is also its PieceRequest::number.
   Pushed& start(uint32_t tensor, CUdeviceptr input, CUdeviceptr output, CUstream stream);
   // Makes `stream` wait for the result, as the program's wait for the push_pull does.
   void hold(const Pushed& pushed, CUstream stream);
@@ -107,7 +109,8 @@ class StageOnGpu : public Gpus {
  protected:
   explicit StageOnGpu(uint64_t seed = 1);
 
-  Rank& make_rank(std::vector<testing::TensorSpec> tensors, const StageOptions& options = {});
+  Rank& make_rank(std::vector<testing::TensorSpec> tensors, const StageOptions& options = {},
+                  trace::Recorder* recorder = nullptr);
   CUstream to_host() const { return watched().streams[0]; }
   CUstream to_device() const { return watched().streams[2]; }  // [1] and [3] report
 

@@ -12,7 +12,9 @@ namespace {
 
 using device::CUdeviceptr;
 using device::CUstream;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using trace::Kind;
 
 // A rank's program: its GPU, a stream, and tensors of one byte value.
 struct GpuProgram {
@@ -127,6 +129,24 @@ TEST_P(GroupGpu, TensorsAreReadAfterTheirStream) {
   EXPECT_TRUE(result(0) == expected_sum(DataType::kFloat32, inputs_));
 }
 
+TEST_P(GroupGpu, TraceHasTheCopies) {
+  start(0);
+  start(1);
+  ASSERT_TRUE(all_done(1));
+  EXPECT_THAT((*ranks_)[0].points, ::testing::IsEmpty()) << "no trace is on";
+  for (size_t rank = 0; rank < 2; ++rank) (*ranks_)[rank].traces = true;
+  start(0);
+  start(1, true);
+  turn_often();
+  EXPECT_THAT((*ranks_)[1].points, ::testing::IsEmpty()) << "the tensor is not made yet";
+  double_.hold(programs_[1]->stream, 0);
+  ASSERT_TRUE(all_done(2));
+  for (size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT((*ranks_)[rank].points, ElementsAre(Kind::kProduced, Kind::kCopyOutBegun, Kind::kCopyOutEnded,
+                                                    Kind::kCopyInBegun, Kind::kCopyInEnded));
+  }
+}
+
 TEST_P(GroupGpu, RequestEndsAfterTheCopyOfItsResult) {
   start(0);
   start(1);
@@ -209,6 +229,18 @@ class GroupGpuSums : public GroupGpu {
 TEST_P(GroupGpuSums, AreThoseOfTheHost) {
   run(0, 6);
   EXPECT_TRUE(next_step_launches());
+}
+
+TEST_P(GroupGpuSums, TraceHasCopiesSumsAndResults) {
+  run(0, 4);
+  for (size_t rank = 0; rank < 2; ++rank) (*ranks_)[rank].traces = true;
+  run(4, 1);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT((*ranks_)[rank].points,
+                ElementsAre(Kind::kProduced, Kind::kReduceBegun, Kind::kReduceEnded, Kind::kReduceBegun,
+                            Kind::kReduceEnded, Kind::kCopyOutBegun, Kind::kCopyOutEnded, Kind::kCopyInBegun,
+                            Kind::kCopyInEnded, Kind::kBroadcastBegun, Kind::kBroadcastEnded));
+  }
 }
 
 TEST_P(GroupGpuSums, RankOnTheHostMakesTheOthersCopy) {

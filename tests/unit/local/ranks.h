@@ -85,6 +85,9 @@ struct TestRank : local::Events {
     failed = status;
   }
 
+  bool traces_gpu() const override { return traces; }
+  void on_gpu(uint32_t, trace::Kind point) override { points.push_back(point); }
+
   // Does one round of the loop that a process's I/O thread runs: waits, and polls.
   void turn(int timeout_ms) {
     pollfd descriptor{group->descriptor(), POLLIN, 0};
@@ -101,6 +104,8 @@ struct TestRank : local::Events {
   std::vector<ReduceOp> ops;
   std::map<uint32_t, MutableBytes> results;             // by tensor: the memory for the network's result
   std::vector<local::TensorShape> shapes;               // of all registered tensors
+  bool traces = false;                                  // a trace is on
+  std::vector<trace::Kind> points;                      // of the GPU's work, while it is
   std::function<void(uint32_t, MutableBytes)> network;  // default: publishes the partial sum, rounded to the type
   std::function<void(uint32_t)> after_done;
 };
