@@ -111,6 +111,12 @@ class Writer {
   bool first_ = true;
 };
 
+std::string track_of(const GpuSpan& span) {
+  const Stage stage = stage_of(span);
+  const bool of_result = stage == Stage::kCopyIn || stage == Stage::kBroadcast;
+  return absl::StrCat(of_result ? "8 " : "7 ", std::string(name_of(stage)));
+}
+
 class Merge {
  public:
   explicit Merge(const Timeline& timeline) : timeline_(timeline), processes_(timeline.trace().ranks.size()) {
@@ -135,7 +141,8 @@ class Merge {
     const std::string& name = plan().tensors[tensor_step.tensor].name;
     for (uint32_t rank = 0; rank < times.ranks.size(); ++rank) {
       const RequestTimes& request = times.ranks[rank];
-      processes_[rank].add("1 push_pull", request.requested, request.done, name, args(tensor_step));
+      processes_[rank].add("1 push_pull", request.requested, request.ended(), name, args(tensor_step));
+      add_gpu_work(tensor_step, request.gpu, processes_[rank]);
       const uint32_t member = timeline_.trace().ranks[rank].member;
       if (request.ready == kNever || member >= plan().workers) continue;
       Time last = kNever;
@@ -144,6 +151,15 @@ class Merge {
         if (!partition.runs.empty()) last = std::max(last, partition.runs[member].begun);
       }
       processes_[rank].add("2 queue", request.ready, last, name, args(tensor_step));
+    }
+  }
+  void add_gpu_work(const TensorStep& tensor_step, const GpuWork& gpu, Process& process) const {
+    for (const GpuSpan& span : gpu.spans()) {
+      ordered_json about = args(tensor_step);
+      about["partition"] = span.partition;
+      about["bytes"] = span.bytes;
+      const std::string name = absl::StrCat(plan().tensors[tensor_step.tensor].name, " #", span.partition);
+      process.add(track_of(span), span.begun, span.ended, name, std::move(about));
     }
   }
   void add_scheduled_partition(const TensorStep& tensor_step, const TensorStepTimes& times, uint32_t p) {

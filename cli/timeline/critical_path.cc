@@ -40,13 +40,16 @@ class Walk {
   std::optional<Asked> from_done(const Done& done);
   std::optional<Asked> from_result(const TensorStep& tensor_step, uint32_t partition, uint32_t worker);
   std::optional<Asked> from_arrival(const TensorStep& tensor_step, uint32_t partition, uint32_t worker);
-  std::optional<Asked> from_sum(const TensorStep& tensor_step, uint32_t worker);
+  std::optional<Asked> from_sum(const Done& done, uint32_t worker);
   std::optional<Asked> from_receive(const TensorStep& tensor_step, uint32_t partition, uint32_t worker);
   std::optional<Asked> from_begun(const TensorStep& tensor_step, uint32_t partition, uint32_t worker, Time begun);
   std::optional<Asked> from_ready(const TensorStep& tensor_step, uint32_t worker);
   std::optional<Done> from_asked(const Asked& asked);
   const std::vector<Busy>& busy(uint32_t rank);
   void spend(Stage stage, Time since, Segment where);
+  bool spend_by_gpu(Stage stage, Time since, const Segment& where, const GpuWork& gpu, bool of_result,
+                    uint32_t last = UINT32_MAX);
+  void spend_queued(Time ready, const Segment& where);
   void give_up();
 
   const Timeline& timeline_;
@@ -89,6 +92,33 @@ void Walk::spend(Stage stage, Time since, Segment where) {
   path_.segments.push_back(where);
 }
 
+// Adds segments of the work of a GPU after `since`, back to the begin of the first work: from now_ the work that ended
+// last, then the work that ended last before it began, and so on. The time between is spent in `stage`. Returns whether
+// there is such work. The work is that of GpuWork::last_before().
+bool Walk::spend_by_gpu(Stage stage, Time since, const Segment& where, const GpuWork& gpu, bool of_result,
+                        uint32_t last) {
+  bool has_worked = false;
+  for (const GpuSpan* span = gpu.last_before(now_, of_result, last);
+       span != nullptr && now_ > std::max(since, step_.begin) && span->ended > since;
+       span = gpu.last_before(now_, of_result, last)) {
+    spend(stage, span->ended, where);
+    Segment work = where;
+    work.partition = span->partition;
+    const Time before = now_;
+    spend(stage_of(*span), std::max(span->begun, since), work);
+    has_worked = true;
+    if (now_ == before) break;  // the work took no time
+  }
+  return has_worked;
+}
+
+// Adds the segments from ready until the contribution to a partition was sent.
+void Walk::spend_queued(Time ready, const Segment& where) {
+  const TensorStepTimes& times = timeline_.times_of(*where.tensor_step);
+  spend_by_gpu(Stage::kQueue, ready, where, times.ranks[timeline_.leader(where.member)].gpu, false, *where.partition);
+  spend(Stage::kQueue, ready, where);
+}
+
 void Walk::give_up() { spend(Stage::kUnknown, step_.begin, {}); }
 
 std::optional<Walk::Done> Walk::last_done() const {
@@ -97,8 +127,8 @@ std::optional<Walk::Done> Walk::last_done() const {
   for (const TensorStep& tensor_step : step_.tensor_steps) {
     const std::vector<RequestTimes>& ranks = timeline_.times_of(tensor_step).ranks;
     for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
-      if (ranks[rank].done <= latest) continue;
-      latest = ranks[rank].done;
+      if (ranks[rank].ended() <= latest) continue;
+      latest = ranks[rank].ended();
       last = Done{rank, tensor_step};
     }
   }
@@ -108,7 +138,7 @@ std::optional<Walk::Done> Walk::last_done() const {
 std::optional<Walk::Asked> Walk::from_done(const Done& done) {
   const TensorStepTimes& times = timeline_.times_of(done.tensor_step);
   const uint32_t worker = timeline_.trace().ranks[done.rank].member;
-  if (times.schedule.has_value()) return from_sum(done.tensor_step, worker);
+  if (times.schedule.has_value()) return from_sum(done, worker);
   Time latest = kNever;
   uint32_t partition = 0;
   for (uint32_t p = 0; p < times.partitions.size(); ++p) {
@@ -120,10 +150,12 @@ std::optional<Walk::Asked> Walk::from_done(const Done& done) {
     }
   }
   if (latest == kNever) {  // a tensor without bytes
-    spend(Stage::kLocal, times.ranks[done.rank].requested, {.member = worker, .tensor_step = done.tensor_step});
+    spend(Stage::kLocal, times.ranks[done.rank].asked(), {.member = worker, .tensor_step = done.tensor_step});
     return Asked{done.rank, done.tensor_step};
   }
-  spend(Stage::kLocal, latest, {.member = worker, .tensor_step = done.tensor_step});
+  const Segment where{.member = worker, .tensor_step = done.tensor_step};
+  spend_by_gpu(Stage::kLocal, latest, where, times.ranks[done.rank].gpu, true);
+  spend(Stage::kLocal, latest, where);
   return from_result(done.tensor_step, partition, worker);
 }
 
@@ -155,13 +187,14 @@ std::optional<Walk::Asked> Walk::from_arrival(const TensorStep& tensor_step, uin
   if (part.pushed == kNever || ready == kNever) return std::nullopt;
   spend(Stage::kWire, part.pushed,
         {.member = worker, .to = timeline_.owner(tensor_step, p), .tensor_step = tensor_step, .partition = p});
-  spend(Stage::kQueue, ready, {.member = worker, .tensor_step = tensor_step, .partition = p});
+  spend_queued(ready, {.member = worker, .tensor_step = tensor_step, .partition = p});
   return from_ready(tensor_step, worker);
 }
 
-// Starts where a worker had the sums of all partitions, which a schedule made.
-std::optional<Walk::Asked> Walk::from_sum(const TensorStep& tensor_step, uint32_t worker) {
-  const std::vector<PartitionTimes>& partitions = timeline_.times_of(tensor_step).partitions;
+// Starts at the end of a request of a rank of the worker, whose sums a schedule made.
+std::optional<Walk::Asked> Walk::from_sum(const Done& done, uint32_t worker) {
+  const TensorStepTimes& times = timeline_.times_of(done.tensor_step);
+  const std::vector<PartitionTimes>& partitions = times.partitions;
   Time latest = kNever;
   uint32_t last = 0;
   for (uint32_t p = 0; p < partitions.size(); ++p) {
@@ -170,8 +203,10 @@ std::optional<Walk::Asked> Walk::from_sum(const TensorStep& tensor_step, uint32_
     latest = partitions[p].runs[worker].ended;
     last = p;
   }
-  spend(Stage::kLocal, latest, {.member = worker, .tensor_step = tensor_step});
-  return from_receive(tensor_step, last, worker);
+  const Segment where{.member = worker, .tensor_step = done.tensor_step};
+  spend_by_gpu(Stage::kLocal, latest, where, times.ranks[done.rank].gpu, true);
+  spend(Stage::kLocal, latest, where);
+  return from_receive(done.tensor_step, last, worker);
 }
 
 // Starts where all receives of a worker's program for a partition have ended.
@@ -213,7 +248,7 @@ std::optional<Walk::Asked> Walk::from_receive(const TensorStep& tensor_step, uin
 std::optional<Walk::Asked> Walk::from_begun(const TensorStep& tensor_step, uint32_t p, uint32_t worker, Time begun) {
   const Time ready = timeline_.times_of(tensor_step).ranks[timeline_.leader(worker)].ready;
   if (begun == kNever || ready == kNever) return std::nullopt;
-  spend(Stage::kQueue, ready, {.member = worker, .tensor_step = tensor_step, .partition = p});
+  spend_queued(ready, {.member = worker, .tensor_step = tensor_step, .partition = p});
   return from_ready(tensor_step, worker);
 }
 
@@ -231,10 +266,13 @@ std::optional<Walk::Asked> Walk::from_ready(const TensorStep& tensor_step, uint3
   const uint32_t first = timeline_.leader(typical);
   uint32_t last = first;
   for (uint32_t rank = first; rank < first + local_ranks_; ++rank) {
-    if (times.ranks[rank].requested > times.ranks[last].requested) last = rank;
+    if (times.ranks[rank].asked() > times.ranks[last].asked()) last = rank;
   }
-  if (times.ranks[last].requested == kNever) return std::nullopt;
-  spend(Stage::kLocal, times.ranks[last].requested, {.member = typical, .tensor_step = tensor_step});
+  const Time asked = times.ranks[last].asked();
+  if (asked == kNever) return std::nullopt;
+  const Segment where{.member = typical, .tensor_step = tensor_step};
+  const bool by_gpu = spend_by_gpu(Stage::kLocal, asked, where, times.ranks[last].gpu, false);
+  spend(by_gpu ? Stage::kQueue : Stage::kLocal, asked, where);
   return Asked{last, tensor_step};
 }
 
@@ -260,19 +298,20 @@ const std::vector<Busy>& Walk::busy(uint32_t rank) {
   const auto [place, added] = busy_.try_emplace(rank);
   std::vector<Busy>& periods = place->second;
   if (!added) return periods;
-  std::vector<std::pair<RequestTimes, TensorStep>> requests;
+  std::vector<Busy> requests;
   for (const TensorStep& tensor_step : step_.tensor_steps) {
     const RequestTimes& times = timeline_.times_of(tensor_step).ranks[rank];
-    if (times.requested != kNever && times.done != kNever) requests.emplace_back(times, tensor_step);
+    if (times.requested != kNever && times.done != kNever) {
+      requests.push_back({times.asked(), times.ended(), tensor_step});
+    }
   }
-  std::sort(requests.begin(), requests.end(),
-            [](const auto& a, const auto& b) { return a.first.requested < b.first.requested; });
-  for (const auto& [times, tensor_step] : requests) {
-    if (periods.empty() || times.requested > periods.back().end) {
-      periods.push_back({times.requested, times.done, tensor_step});
-    } else if (times.done > periods.back().end) {
-      periods.back().end = times.done;
-      periods.back().last = tensor_step;
+  std::ranges::sort(requests, {}, &Busy::begin);
+  for (const Busy& request : requests) {
+    if (periods.empty() || request.begin > periods.back().end) {
+      periods.push_back(request);
+    } else if (request.end > periods.back().end) {
+      periods.back().end = request.end;
+      periods.back().last = request.last;
     }
   }
   return periods;
@@ -281,9 +320,22 @@ const std::vector<Busy>& Walk::busy(uint32_t rank) {
 }  // namespace
 
 absl::string_view name_of(Stage stage) {
-  constexpr std::array<absl::string_view, kStages> kNames = {"compute", "local", "queue",  "wire",
-                                                             "sum",     "wait",  "unknown"};
+  constexpr std::array<absl::string_view, kStages> kNames = {
+      "compute", "local", "queue", "wire", "sum", "wait", "reduce", "copy out", "copy in", "broadcast", "unknown"};
   return kNames[static_cast<size_t>(stage)];
+}
+
+Stage stage_of(const GpuSpan& span) {
+  switch (span.begin_kind) {
+    case trace::Kind::kReduceBegun:
+      return Stage::kReduce;
+    case trace::Kind::kCopyInBegun:
+      return Stage::kCopyIn;
+    case trace::Kind::kBroadcastBegun:
+      return Stage::kBroadcast;
+    default:
+      return Stage::kCopyOut;
+  }
 }
 
 StepPath walk(const Timeline& timeline, const Step& step) { return Walk(timeline, step).run(); }

@@ -18,14 +18,14 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Returns the stages that have a column: all, except kUnknown if no step has time in it.
+// Returns the stages that have a column: all, except those of GPUs and kUnknown if no step has time in them.
 std::vector<Stage> columns(const TraceReport& report) {
   std::vector<Stage> stages;
   for (size_t i = 0; i < kStages; ++i) {
     const auto stage = static_cast<Stage>(i);
     const bool used = std::any_of(report.rows.begin(), report.rows.end(),
                                   [stage](const TraceReport::Row& row) { return row.path[stage] > 0; });
-    if (stage != Stage::kUnknown || used) stages.push_back(stage);
+    if (used || (stage != Stage::kUnknown && !is_of_gpu(stage))) stages.push_back(stage);
   }
   return stages;
 }

@@ -21,7 +21,7 @@ std::vector<Asked> asked_by(const Timeline& timeline, uint32_t rank) {
   std::vector<Asked> asked;
   for (const auto& [tensor_step, times] : timeline.tensor_steps()) {
     const RequestTimes& request = times.ranks[rank];
-    if (request.requested != kNever) asked.push_back({request.requested, request.done, tensor_step});
+    if (request.requested != kNever) asked.push_back({request.asked(), request.ended(), tensor_step});
   }
   std::sort(asked.begin(), asked.end(), [](const Asked& a, const Asked& b) { return a.requested < b.requested; });
   return asked;
@@ -110,10 +110,10 @@ void finish(const Timeline& timeline, Step& step) {
   for (const TensorStep& tensor_step : step.tensor_steps) {
     step.number = std::max(step.number, tensor_step.step);
     for (const RequestTimes& rank : timeline.times_of(tensor_step).ranks) {
-      if (rank.requested != kNever && (step.requested == kNever || rank.requested < step.requested)) {
-        step.requested = rank.requested;
+      if (rank.requested != kNever && (step.requested == kNever || rank.asked() < step.requested)) {
+        step.requested = rank.asked();
       }
-      step.end = std::max(step.end, rank.done);
+      step.end = std::max(step.end, rank.ended());
     }
     if (step.incomplete.empty()) step.incomplete = lacking(timeline, tensor_step);
   }

@@ -140,6 +140,8 @@ void Timeline::note(uint32_t rank, const Event& event, Time time) {
     (event.kind == Kind::kRequested ? request.requested
      : event.kind == Kind::kReady   ? request.ready
                                     : request.done) = time;
+  } else if (trace::is_of_gpu(event.kind)) {
+    times.ranks[rank].gpu.note(event, time);
   } else if (event.partition < times.partitions.size()) {
     PartitionTimes& partition = times.partitions[event.partition];
     if (!trace::is_of_schedule(event.kind)) return note_contribution(member, event, time, partition);

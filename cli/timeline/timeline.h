@@ -2,6 +2,7 @@
 // common clock of fit_clocks(). Steps, critical paths and the merged trace are derived from it. Pure.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <limits>
@@ -11,17 +12,12 @@
 #include <vector>
 
 #include "cli/timeline/clocks.h"
+#include "cli/timeline/gpu_work.h"
 #include "cli/timeline/job_trace.h"
 #include "cli/timeline/push_pull_numbers.h"
+#include "cli/timeline/time.h"
 
 namespace gleaner::cli {
-
-// Nanoseconds on the clock of the reference (clocks.h); zero is the first event of the trace, on whichever member.
-using Time = int64_t;
-inline constexpr Time kNever = std::numeric_limits<Time>::min();  // there is no such event in the trace
-
-inline constexpr double kNanosecondsPerSecond = 1e9;
-inline double seconds(Time time) { return static_cast<double>(time) / kNanosecondsPerSecond; }
 
 // The events of one worker's contribution to a partition, and of its result (trace::Kind).
 struct ContributionTimes {
@@ -64,7 +60,13 @@ struct PartitionTimes {
 struct RequestTimes {
   Time requested = kNever;
   Time ready = kNever;  // of the first piece; only local rank 0 has it
-  Time done = kNever;
+  Time done = kNever;   // a GPU may still copy the result then
+  GpuWork gpu;          // nothing if the tensor is in the host's memory
+
+  // Returns when the program had made the request and the tensor, which a GPU makes later; kNever: unknown.
+  Time asked() const { return requested == kNever ? kNever : std::max(requested, gpu.produced()); }
+  // Returns when the result was in the program's memory; kNever: unknown.
+  Time ended() const { return done == kNever ? kNever : std::max(done, gpu.result_there()); }
 };
 
 // The requests of all ranks for one step of a tensor. All events of this push_pull belong to it, whichever strategy

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import BUILD, TIMEOUT, assert_passed, checks_of, job, read_until, run_job
+from test_trace import check_steps, slices, trace
 
 PROGRAM = "gpu_checks.py"
 DOUBLE = {"LD_LIBRARY_PATH": str(BUILD / "tests" / "doubles")}
@@ -23,6 +25,41 @@ def outcome(request: pytest.FixtureRequest) -> tuple[subprocess.CompletedProcess
 @pytest.mark.parametrize("check", checks_of(PROGRAM))
 def test_gpu(outcome: tuple[subprocess.CompletedProcess[str], int], check: str) -> None:
     assert_passed(outcome[0], check, ranks=outcome[1])
+
+
+def test_a_trace_has_the_copies(tmp_path: Path) -> None:
+    stop, file = tmp_path / "stop", tmp_path / "trace.json"
+    with job(tmp_path, 2, 1, "--deadline", "100000") as going:
+        workers = [going.start_worker(i, "changing.py", str(stop), "0", "gpu", **DOUBLE) for i in range(2)]
+        for worker in workers:
+            read_until(worker, "summing")
+        taken = trace(going, "--steps", "5", "--json", "-o", str(file))
+        text = trace(going, "--steps", "5").stdout
+        stop.touch()
+        for worker in workers:
+            assert worker.wait(TIMEOUT) == 0
+    assert taken.returncode == 0, taken.stderr
+    report = json.loads(taken.stdout)
+    check_steps(report)
+    for stage in ("copy out", "copy in"):
+        assert sum(step["stages"][stage] for step in report["steps"]) > 0, report["steps"]
+        assert any(part["stage"] == stage for step in report["steps"] for part in step["path"])
+        assert stage in text
+    assert "reduce" not in text and "broadcast" not in text
+    merged = json.loads(file.read_text())
+    for track in ("7 copy out", "8 copy in"):
+        assert sum(copy["dur"] for copy in slices(merged, track)) > 0, track
+
+
+def test_a_trace_has_the_copies_of_local_ranks(tmp_path: Path) -> None:
+    stop, file = tmp_path / "stop", tmp_path / "trace.json"
+    stop.touch()  # the program ends after its first step
+    flags = ("--trace", str(file), "--trace-seconds", str(TIMEOUT))
+    ended = run_job("changing.py", str(stop), "0", "gpu", local_ranks=2, flags=flags, variables=DOUBLE)
+    assert ended.returncode == 0, ended.stderr
+    merged = json.loads(file.read_text())
+    for track in ("7 copy out", "8 copy in"):
+        assert {copy["pid"] for copy in slices(merged, track)} == {1, 2, 3, 4}, track
 
 
 def test_sums_stay_right_while_summers_come_and_go(tmp_path: Path) -> None:

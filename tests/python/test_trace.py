@@ -16,7 +16,8 @@ import pytest
 from conftest import GLEANER, TIMEOUT, Job, environment, job, patient, require_build, run_job
 
 SLOW_SECONDS = 0.25
-STAGES = {"compute", "local", "queue", "wire", "sum", "wait", "unknown"}
+GPU_STAGES = {"reduce", "copy out", "copy in", "broadcast"}
+STAGES = {"compute", "local", "queue", "wire", "sum", "wait", "unknown"} | GPU_STAGES
 
 
 def trace(started: Job, *flags: str, timeout: float = TIMEOUT) -> subprocess.CompletedProcess[str]:
@@ -156,6 +157,8 @@ def test_a_slow_worker_is_named(tmp_path: Path, slow: int) -> None:
         assert f"Waited for worker {slow}" in text.stdout, text.stdout + text.stderr
     assert report["missing"] == [] and report["remarks"] == []
     check_steps(report)
+    assert all(step["stages"][stage] == 0 for step in report["steps"] for stage in GPU_STAGES), "nothing is on a GPU"
+    assert "copy" not in text.stdout
     waits = [step["stages"]["wait"] for step in report["steps"]]
     assert sorted(waits)[len(waits) // 2] > SLOW_SECONDS / 2, waits
     named = collections.Counter(step["slowest"] and step["slowest"]["worker"] for step in report["steps"])

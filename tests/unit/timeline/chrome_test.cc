@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "tests/unit/timeline/recorded.h"
 
@@ -204,6 +205,21 @@ TEST(Chrome, ArrowsNeverLeadBackInTime) {
     job.ring(0, step, step, {begin, begin}, 3, 4, 1);
   }
   EXPECT_EQ(check_arrows(merged(job)), 16u);
+}
+
+TEST(Chrome, CopiesOfGpusHaveTracks) {
+  Recorded job(2, 1, {2});
+  job.gpu_push_pull(0, 0, 0, 5);
+  const json trace = merged(job);
+  for (const auto& [track, begin, length] : {std::tuple("7 copy out", 6, 2), std::tuple("8 copy in", 24, 6)}) {
+    const std::vector<json> found = slices(trace, track);
+    ASSERT_EQ(found.size(), 2u) << track;
+    EXPECT_NEAR(found[0]["ts"], 1000 * begin, 1);
+    EXPECT_NEAR(found[0]["dur"], 1000 * length, 1);
+    EXPECT_EQ(found[0]["args"]["bytes"], 1024);
+  }
+  EXPECT_NEAR(slices(trace, "1 push_pull")[0]["dur"], 30'000, 1) << "until the result is on the GPU";
+  EXPECT_THAT(slices(merged(two_steps()), "7 copy out"), testing::IsEmpty());
 }
 
 TEST(Chrome, NamesOfAnyBytesMakeValidJson) {

@@ -80,6 +80,33 @@ class Recorded {
     return done;
   }
 
+  // Records all events of a push_pull of a tensor on the GPUs of two workers, which summer 0 owns. The requests are
+  // made at `requested`, and the GPUs make the tensor at `produced`. Then a copy to the host waits 1 ms for its turn
+  // and takes 2 ms, the contribution waits 3 ms, each frame takes 4 ms, the sum 5 ms, and the copy to the GPU 6 ms, in
+  // which the request ends.
+  void gpu_push_pull(uint32_t tensor, uint64_t step, double requested, double produced) {
+    using trace::Kind;
+    constexpr uint32_t kOwner = 2;
+    for (uint32_t w = 0; w < 2; ++w) {
+      at(requested, w, Kind::kRequested, tensor, step);
+      at(produced, w, Kind::kProduced, tensor, step);
+      at(produced + 1, w, Kind::kCopyOutBegun, tensor, step);
+      at(produced + 3, w, Kind::kCopyOutEnded, tensor, step);
+      at(produced + 3, w, Kind::kReady, tensor, step);
+      at(produced + 6, w, Kind::kPushed, tensor, step, kOwner);
+      at(produced + 10, kOwner, Kind::kContributed, tensor, step, w);
+    }
+    at(produced + 10, kOwner, Kind::kSumBegun, tensor, step);
+    at(produced + 15, kOwner, Kind::kSumEnded, tensor, step);
+    for (uint32_t w = 0; w < 2; ++w) {
+      at(produced + 15, kOwner, Kind::kAnswered, tensor, step, w);
+      at(produced + 19, w, Kind::kResult, tensor, step, kOwner);
+      at(produced + 19, w, Kind::kCopyInBegun, tensor, step);
+      at(produced + 19, w, Kind::kDone, tensor, step);
+      at(produced + 25, w, Kind::kCopyInEnded, tensor, step);
+    }
+  }
+
   // Records all events of a tensor's push_pull by schedule 0, a ring of two workers, each with one local rank. `step`
   // counts the push_pulls of the schedule. Worker w makes its request at requested[w], its first slice is in the queue
   // for `queue`, each slice takes `wire`, and to add or copy a slice takes `sum`.
