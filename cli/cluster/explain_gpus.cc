@@ -63,8 +63,6 @@ machine::Step step_of(const ExplainedJob& job, double traffic_bytes) {
 }
 
 void choose_way(ExplainedGpus& result, const ExplainedJob& job, Group group) {
-  // The only worker of a job sends nothing to others.
-  if (group.most_traffic_bytes == 0) group.alike.machine.nics.clear();
   auto choice = machine::choose(group.alike.machine, step_of(job, group.most_traffic_bytes));
   if (choice.ok()) {
     group.alike.choice = *std::move(choice);

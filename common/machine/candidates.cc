@@ -13,6 +13,7 @@ namespace {
 
 constexpr char kUnable[] =
     "Gleaner does not go this way yet: its GPUs reduce-scatter, or each copies its gradient to host memory";
+constexpr char kNothingSent[] = "the worker sends nothing to other workers, so no NIC carries a gradient";
 
 std::vector<uint32_t> all_gpus(const Machine& machine) {
   std::vector<uint32_t> gpus(machine.gpus.size());
@@ -125,6 +126,8 @@ Candidate roots(const Machine& machine, const Step& step) {
     candidate.impossible = "the machine has one GPU";
   } else if (nvlink_of(machine, all_gpus(machine)) == nullptr) {
     candidate.impossible = "no NVLink joins all GPUs, and copies between GPUs across PCIe switches are slow";
+  } else if (step.network_share == 0) {
+    candidate.impossible = kNothingSent;
   } else if (free.all.size() == machine.gpus.size()) {
     candidate.impossible = "no GPU shares a PCIe switch with a NIC, so no GPU is a better root than others";
   } else if (free.all.empty()) {
@@ -216,7 +219,9 @@ Candidate gpu_direct(const Machine& machine, const Step& step) {
     if (found.is_rdma && found.at.has_value() && !gpus[*found.at].empty()) nics.push_back(nic);
   }
   const bool by_nvlink = nvlink_of(machine, all_gpus(machine)) != nullptr;
-  if (nics.empty()) {
+  if (step.network_share == 0) {
+    candidate.impossible = kNothingSent;
+  } else if (nics.empty()) {
     candidate.impossible = "no GPU is known to share a PCIe switch with an RDMA NIC";
   } else if (!by_nvlink && count_places(machine) > 1) {
     candidate.impossible = "no NVLink joins all GPUs, and some are not at the NIC's PCIe switch";
@@ -250,8 +255,9 @@ Candidate gpu_direct(const Machine& machine, const Step& step) {
 }
 
 // Returns the reason for which the machine can't be cut into sub-nodes; empty: it can.
-std::string why_no_sub_nodes(const Machine& machine) {
+std::string why_no_sub_nodes(const Machine& machine, const Step& step) {
   if (machine.gpus.size() < 2) return "the machine has one GPU";
+  if (step.network_share == 0) return kNothingSent;
   const std::vector<std::vector<uint32_t>> gpus = gpus_by_switch(machine);
   for (const Gpu& gpu : machine.gpus) {
     const auto nics = std::count_if(machine.nics.begin(), machine.nics.end(), [&](const Nic& nic) {
@@ -271,7 +277,7 @@ std::string why_no_sub_nodes(const Machine& machine) {
 // Each GPU or pair sums with those of all machines over its own NIC, so nothing passes between the sub-nodes of a
 // machine but over NICs (EFLOPS §IV-A). A pair's GPUs take turns as the root at the NIC.
 Candidate sub_nodes(const Machine& machine, const Step& step) {
-  Candidate candidate{.way = Way::kSubNodes, .impossible = why_no_sub_nodes(machine), .unable = kUnable};
+  Candidate candidate{.way = Way::kSubNodes, .impossible = why_no_sub_nodes(machine, step), .unable = kUnable};
   if (!candidate.is_possible()) return candidate;
   Loads loads(machine);
   const std::vector<std::vector<uint32_t>> gpus = gpus_by_switch(machine);

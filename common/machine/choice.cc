@@ -1,5 +1,8 @@
 #include "common/machine/choice.h"
 
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::machine {
@@ -28,10 +31,23 @@ std::optional<Mix> best_mix(const Machine& machine, const Step& step) {
   return mix;
 }
 
+absl::Status check(const Step& step) {
+  if (!(step.gradient_bytes > 0) || !std::isfinite(step.gradient_bytes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a step has ", step.gradient_bytes, " bytes of gradients; give a number above 0"));
+  }
+  if (!(step.network_share >= 0) || !std::isfinite(step.network_share)) {
+    return absl::InvalidArgumentError(absl::StrCat("NICs carry ", step.network_share,
+                                                   " bytes for each byte of the gradient; give 0 or a number above 0"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Choice> choose(const Machine& machine, const Step& step) {
   GLN_RETURN_IF_ERROR(check(machine));
+  GLN_RETURN_IF_ERROR(check(step));
   Choice choice;
   choice.switches = count_switches(machine);
   choice.candidates = candidates(machine, step);

@@ -31,7 +31,7 @@ struct Choice {
 // Times count as equal up to this factor. Equal times go to the simpler way.
 inline constexpr double kEqual = 1 + 1e-9;
 
-// Errors: those of check().
+// Errors: those of check(). InvalidArgument: a value of the step is out of its range.
 absl::StatusOr<Choice> choose(const Machine& machine, const Step& step = {});
 
 }  // namespace gleaner::machine

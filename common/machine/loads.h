@@ -14,9 +14,10 @@
 namespace gleaner::machine {
 
 struct Step {
-  double gradient_bytes = 1e9;  // M: of each GPU
+  double gradient_bytes = 1e9;  // M: of each GPU, above 0
   // Bytes on the machine's NICs each way, for each byte of the gradient. A worker sends and receives M. A summer in the
   // same machine brings this to 2(n-1)/n of n workers without CPU summers (§4.1, Eq. 6 with k = 0), which is nearly 2.
+  // The only worker of a job sends nothing: 0.
   double network_share = 2;
 };
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "tests/unit/machine/machine_files.h"
 
 namespace gleaner::machine {
@@ -150,6 +152,32 @@ TEST(Choice, EqualTimesGoToSimplerWay) {
   const Choice choice = choice_for(machine);
   EXPECT_EQ(choice.chosen().way, Way::kCopy);
   EXPECT_EQ(choice.runner_up, static_cast<size_t>(Way::kRoots));
+}
+
+// The only worker of a job sends nothing.
+TEST(Choice, NothingSentLeavesNicsOut) {
+  for (const char* name : {"nvlink-8", "pcie-8", "pcie-8-nic", "hgx-8", "one-gpu", "cloud-vm"}) {
+    const Choice choice = choice_for(machine_file(name), {.network_share = 0});
+    for (const Candidate& candidate : choice.candidates) {
+      if (!candidate.is_possible()) continue;
+      ASSERT_LT(candidate.busiest, candidate.links.size()) << name << ": " << name_of(candidate.way);
+      EXPECT_GT(candidate.seconds, 0) << name << ": " << name_of(candidate.way);
+    }
+  }
+  const Choice choice = choice_for(machine_file("hgx-8"), {.network_share = 0});
+  EXPECT_EQ(choice.chosen().way, Way::kReduceScatter);
+  for (const Way way : {Way::kGpuDirect, Way::kSubNodes}) {
+    EXPECT_THAT(candidate_of(choice, way).impossible, HasSubstr("sends nothing")) << name_of(way);
+  }
+}
+
+TEST(Choice, RefusesStepsOutOfRange) {
+  const auto message = [](const Step& step) {
+    return std::string(choose(machine_file("hgx-8"), step).status().message());
+  };
+  EXPECT_THAT(message({.gradient_bytes = 0}), HasSubstr("a step has 0 bytes"));
+  EXPECT_THAT(message({.network_share = -1}), HasSubstr("NICs carry -1 bytes"));
+  EXPECT_THAT(message({.network_share = std::nan("")}), HasSubstr("NICs carry nan bytes"));
 }
 
 TEST(Choice, RefusesMachinesThatAreWrong) {
