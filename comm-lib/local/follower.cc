@@ -141,7 +141,8 @@ absl::Status Follower::accept(const Layout& mine, SegmentOffer offer) {
                      " on, with other sizes or types; both must register the same tensors"));
   }
   GLN_ASSIGN_OR_RETURN(auto segment, Segment::map(std::move(offer.file), mine.total_bytes()));
-  requests_.attach(mine, segment->data());
+  requests_.attach(mine, *segment);
+  segment->close_file();
   segments_.push_back(std::move(segment));
   return absl::OkStatus();
 }

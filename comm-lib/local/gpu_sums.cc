@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "comm-lib/device/kept.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::local {
@@ -126,8 +125,10 @@ void GpuSums::mark(const device::Access& access) {
   }
 }
 
-void GpuSums::keep_memory() {
-  for (auto& [batch, found] : batches_) device::keep(std::move(found.zones[rank_]));
+std::vector<std::unique_ptr<device::DeviceMemory>> GpuSums::take_own_zones() {
+  std::vector<std::unique_ptr<device::DeviceMemory>> zones;
+  for (auto& [batch, found] : batches_) zones.push_back(std::move(found.zones[rank_]));
+  return zones;
 }
 
 }  // namespace gleaner::local

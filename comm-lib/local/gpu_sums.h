@@ -51,8 +51,8 @@ class GpuSums {
   // Makes the event of `access`, which marks the copier's work, mark the work of this object, too, if the GPU works.
   void mark(const device::Access& access);
 
-  // Leaves the memory of the zones allocated, since another rank may still write to it.
-  void keep_memory();
+  // Gives up this rank's zones, for a group whose other ranks may still write to them. No other call may follow.
+  std::vector<std::unique_ptr<device::DeviceMemory>> take_own_zones();
 
  private:
   struct Batch {

@@ -239,8 +239,8 @@ void Leader::hand_out(Batch& batch) {
     if (!copy.ok()) return die(copy.status());
     ranks_[rank]->channel.queue(message, payload_of(payload), *std::move(copy));
   }
+  requests_.attach(batch.layout, *batch.segment);
   batch.segment->close_file();
-  requests_.attach(batch.layout, batch.segment->data());
   ++handed_out_;
 }
 

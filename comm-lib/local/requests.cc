@@ -20,6 +20,20 @@ bool overlap(ConstBytes a, ConstBytes b) {
   return a.data() != b.data() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
 }
 
+// Returns what ends for traces when a GPU ends the work of a stage. `sums`: the input is in the zones.
+trace::Kind end_of(Requests::Stage stage, bool sums) {
+  switch (stage) {
+    case Requests::Stage::kCopyingIn:
+      return sums ? trace::Kind::kReduceEnded : trace::Kind::kCopyOutEnded;
+    case Requests::Stage::kReducing:
+      return trace::Kind::kCopyOutEnded;
+    case Requests::Stage::kCopyingOut:
+      return sums ? trace::Kind::kBroadcastEnded : trace::Kind::kCopyInEnded;
+    default:
+      return trace::Kind::kCopyInEnded;
+  }
+}
+
 }  // namespace
 
 Requests::Requests(uint32_t local_rank, uint32_t local_size, const kernels::Kernels* kernels, Events* events)
@@ -38,7 +52,9 @@ void Requests::add(std::span<const TensorShape> tensors) {
   for (TensorQueue& queue : queues_) queue.reserve(tensors_.size());
 }
 
-void Requests::attach(const Layout& layout, std::byte* memory) {
+void Requests::attach(const Layout& layout, const Segment& segment) {
+  if (batches_.empty()) zone_lock_ = ZoneLock::take(segment);
+  std::byte* const memory = segment.data();
   // The areas that this rank's GPU uses; both begin at a page.
   gpu_.add({memory + local_rank_ * layout.slot_bytes, layout.slot_bytes});
   gpu_.add({memory + layout.sums_begin(), layout.sums_bytes});
@@ -194,12 +210,14 @@ std::optional<Requests::Finished> Requests::advance(size_t& budget) {
 }
 
 absl::Status Requests::can_sum_on_gpu(size_t most_bytes, ConstBytes image) {
+  free_kept_zones();  // of the process's groups before this one
   GLN_ASSIGN_OR_RETURN(sums_,
                        GpuSums::create(gpu_.device(), &gpu_.copier(), local_rank_, local_size_, most_bytes, image));
   return absl::OkStatus();
 }
 
 absl::StatusOr<device::SharedMemory> Requests::offer(uint32_t batch) {
+  GLN_RETURN_IF_ERROR(zone_lock_.status());
   std::vector<TensorSize> sizes;
   for (size_t i = batch; i < tensors_.size() && tensors_[i].batch == batch; ++i) {
     sizes.push_back({tensors_[i].bytes, tensors_[i].type});
@@ -213,10 +231,21 @@ absl::Status Requests::open(uint32_t batch, uint32_t owner, const device::Shared
 
 bool Requests::close(bool has_failed) {
   const bool have_ended = gpu_.close();
-  if (sums_ != nullptr && (has_failed || !have_ended)) sums_->keep_memory();
-  if (!have_ended) device::keep(std::move(sums_));
-  sums_ = nullptr;
-  return have_ended;
+  if (sums_ == nullptr) return have_ended;
+  if (!have_ended) {
+    device::keep(std::move(sums_));
+    if (zone_lock_.ok()) device::keep(*std::move(zone_lock_));
+    return false;
+  }
+  std::vector<std::unique_ptr<device::DeviceMemory>> zones;
+  if (has_failed) zones = sums_->take_own_zones();
+  sums_ = nullptr;  // closes the other ranks' zones
+  for (auto& zone : zones) {
+    (*zone_lock_)->release();
+    keep_zone(std::move(zone), *zone_lock_);
+  }
+  free_kept_zones();
+  return true;
 }
 
 absl::Status Requests::work_by_gpu(uint32_t tensor) {
@@ -257,7 +286,8 @@ absl::Status Requests::take_copies() {
   const auto is_begin = [](uint64_t tag) { return (tag & kBeginBit) != 0; };
   for (size_t i = before; i < copied_.size(); ++i) {
     const auto tensor = static_cast<uint32_t>(copied_[i]);
-    is_begin(copied_[i]) ? tell_begin(tensor) : tell_end(tensor);
+    const Tensor& found = tensors_[tensor];
+    is_begin(copied_[i]) ? tell_begin(tensor) : tell(tensor, end_of(found.stage, found.by_gpu));
   }
   std::erase_if(copied_, is_begin);
   return status;
@@ -268,20 +298,6 @@ void Requests::tell_begin(uint32_t tensor) {
   const bool is_sum = found.stage == Stage::kReducing;
   tell(tensor, is_sum ? trace::Kind::kReduceEnded : trace::Kind::kProduced);
   tell(tensor, !is_sum && found.by_gpu ? trace::Kind::kReduceBegun : trace::Kind::kCopyOutBegun);
-}
-
-void Requests::tell_end(uint32_t tensor) {
-  const Tensor& found = tensors_[tensor];
-  switch (found.stage) {
-    case Stage::kCopyingIn:
-      return tell(tensor, found.by_gpu ? trace::Kind::kReduceEnded : trace::Kind::kCopyOutEnded);
-    case Stage::kReducing:
-      return tell(tensor, trace::Kind::kCopyOutEnded);
-    case Stage::kCopyingOut:
-      return tell(tensor, found.by_gpu ? trace::Kind::kBroadcastEnded : trace::Kind::kCopyInEnded);
-    default:
-      return tell(tensor, trace::Kind::kCopyInEnded);
-  }
 }
 
 void Requests::mark_copies() {

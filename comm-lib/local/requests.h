@@ -19,7 +19,9 @@
 #include "comm-lib/local/gpu_sums.h"
 #include "comm-lib/local/group.h"
 #include "comm-lib/local/layout.h"
+#include "comm-lib/local/segment.h"
 #include "comm-lib/local/tensor_queue.h"
+#include "comm-lib/local/zone_lock.h"
 #include "common/base/accumulator.h"
 #include "common/kernels/kernels.h"
 #include "common/trace/event.h"
@@ -53,8 +55,8 @@ class Requests {
   Requests(uint32_t local_rank, uint32_t local_size, const kernels::Kernels* kernels, Events* events);
 
   void add(std::span<const TensorShape> tensors);
-  // Records that the memory of the tensors of `layout` is mapped at `memory`.
-  void attach(const Layout& layout, std::byte* memory);
+  // Records that the memory of the tensors of `layout` is mapped by `segment`, whose file is still open.
+  void attach(const Layout& layout, const Segment& segment);
 
   absl::Status start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output,
                      const device::Access& access = {});
@@ -88,7 +90,7 @@ class Requests {
   // Marks the work of GPUs that was queued, for a group that fails (device::Access::copied).
   void mark_copies();
   // Ends all use of the shared memory by the GPU. False: the memory must stay mapped, see GpuCopies::close().
-  // `has_failed`: other ranks may still write to the zones.
+  // `has_failed`: other ranks may still write to the zones; their memory is freed after that (zone_lock.h).
   bool close(bool has_failed);
 
   size_t tensors() const { return tensors_.size(); }
@@ -130,7 +132,6 @@ class Requests {
   void enter(uint32_t tensor, Stage stage, Slice work);
   absl::Status work_by_gpu(uint32_t tensor);
   void tell_begin(uint32_t tensor);
-  void tell_end(uint32_t tensor);
   void tell(uint32_t tensor, trace::Kind point) const {
     if (events_->traces_gpu()) events_->on_gpu(tensor, point);
   }
@@ -149,8 +150,9 @@ class Requests {
   uint32_t in_flight_ = 0;
   std::vector<uint32_t> batches_;
   GpuCopies gpu_;
-  std::unique_ptr<GpuSums> sums_;  // null: can_sum_on_gpu() was not called
-  std::vector<uint64_t> copied_;   // tensors whose copies by the GPU have ended
+  std::unique_ptr<GpuSums> sums_;                                  // null: can_sum_on_gpu() was not called
+  absl::StatusOr<std::shared_ptr<ZoneLock>> zone_lock_ = nullptr;  // null: no memory is mapped yet
+  std::vector<uint64_t> copied_;                                   // tensors whose copies by the GPU have ended
   absl::Status gpu_failure_;
 };
 

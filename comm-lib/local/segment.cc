@@ -47,7 +47,6 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::map(Descriptor file, size_t by
   }
   GLN_ASSIGN_OR_RETURN(auto segment, map_file(std::move(file), bytes));
   segment->reserved_bytes_ = bytes;  // its maker has reserved it
-  segment->close_file();
   return segment;
 }
 

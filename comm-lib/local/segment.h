@@ -17,7 +17,7 @@ class Segment {
   // is left.
   static absl::StatusOr<std::unique_ptr<Segment>> create(size_t bytes);
   // Maps a segment that another rank has made and reserved. InvalidArgument: the file has another size or is not
-  // sealed.
+  // sealed. Like create(), it leaves the file open.
   static absl::StatusOr<std::unique_ptr<Segment>> map(Descriptor file, size_t bytes);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -32,6 +32,7 @@ class Segment {
   size_t size() const { return memory_.size(); }
 
   absl::StatusOr<Descriptor> duplicate() const;  // of the file, for another rank
+  int file() const { return file_.get(); }       // -1: closed
   void close_file() { file_.reset(); }           // the mapping stays
 
  private:

@@ -41,6 +41,10 @@ GLN_EXPORT void gln_double_fail_kernel(CUstream stream, int result) {
   });
 }
 
+GLN_EXPORT int gln_double_count_device_memory() {
+  return with_machine([](Machine& m) { return static_cast<int>(m.memory.count(Kind::kDevice)); });
+}
+
 GLN_EXPORT int gln_double_take_findings(char* text, size_t bytes) {
   return with_machine([&](Machine& m) {
     const std::vector<std::string> findings = m.accesses.take_findings();

@@ -52,6 +52,8 @@ void gln_double_hold(gleaner::device::CUstream stream, int is_held);
 void gln_double_fail_kernel(gleaner::device::CUstream stream, int result);
 // Begins or ends the capture of a graph on a stream. The double only tells of it, and captures nothing.
 void gln_double_capture(gleaner::device::CUstream stream, int is_capturing);
+// Returns the number of allocations of device memory in this process, including those of others that it has open.
+int gln_double_count_device_memory();
 // Writes the findings since the last call, one in a line, and returns their number.
 int gln_double_take_findings(char* text, size_t bytes);
 

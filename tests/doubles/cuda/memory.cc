@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -84,6 +85,11 @@ bool Memory::free(Kind kind, uint64_t address) {
   if (found == allocations_.end() || found->second->kind != kind) return false;
   allocations_.erase(found);
   return true;
+}
+
+size_t Memory::count(Kind kind) const {
+  return static_cast<size_t>(
+      std::ranges::count_if(allocations_, [kind](const auto& each) { return each.second->kind == kind; }));
 }
 
 }  // namespace gleaner::cuda_double

@@ -49,6 +49,8 @@ class Memory {
   std::shared_ptr<Allocation> find(uint64_t address, size_t bytes) const;
   // Frees an allocation by its first byte; false if there is none of that kind.
   bool free(Kind kind, uint64_t address);
+  // Returns the number of allocations, including those of other processes that are open here.
+  size_t count(Kind kind) const;
 
  private:
   std::map<uint64_t, std::shared_ptr<Allocation>> allocations_;

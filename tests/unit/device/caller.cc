@@ -28,6 +28,7 @@ Double::Double() {
   find(CUDA_DOUBLE, "gln_double_hold", hold);
   find(CUDA_DOUBLE, "gln_double_fail_kernel", fail_kernel);
   find(CUDA_DOUBLE, "gln_double_capture", capture);
+  find(CUDA_DOUBLE, "gln_double_count_device_memory", count_device_memory);
   find(CUDA_DOUBLE, "gln_double_take_findings", take_findings_);
 }
 

@@ -20,6 +20,7 @@ struct Double {
   void (*hold)(CUstream stream, int is_held);
   void (*fail_kernel)(CUstream stream, int result);
   void (*capture)(CUstream stream, int is_capturing);
+  int (*count_device_memory)();
   std::string take_findings() const;
 
  private:

@@ -268,6 +268,17 @@ TEST_P(GroupGpuSums, WithoutMemoryOnTheGpuTheHostSums) {
   EXPECT_FALSE(next_step_launches());
 }
 
+TEST_P(GroupGpuSums, FailedGroupFreesZonesWhenAllRanksHaveClosed) {
+  run(0, 4);
+  const int before = double_.count_device_memory();
+  (*ranks_)[0].group->fail(absl::AbortedError("a test"));
+  ASSERT_TRUE(ranks_->until([&] { return (*ranks_)[1].failed.has_value(); }));
+  ranks_->close(0);
+  EXPECT_EQ(double_.count_device_memory(), before - 1) << "rank 1 may still write to rank 0's zone";
+  ranks_->close(1);
+  EXPECT_EQ(double_.count_device_memory(), before - 4) << "a zone of each rank, which the other had open, too";
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, GroupGpuSums, ::testing::Range<uint64_t>(0, 4));
 
 }  // namespace
