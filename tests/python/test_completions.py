@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from conftest import ROOT, TIMEOUT
 
 sys.path.insert(0, str(ROOT / "comm-lib" / "python"))
 from gleaner.completions import Completions
+from gleaner.errors import GleanerError
 
 
 class FakeSession:
@@ -19,6 +22,7 @@ class FakeSession:
     def __init__(self) -> None:
         self.ended: queue.Queue[int] = queue.Queue()  # handles of requests that are done
         self.waits: list[float] = []
+        self.errors: dict[int, Exception] = {}  # of synchronize(), by handle
 
     def next_done(self, timeout: float) -> int | None:
         try:
@@ -27,6 +31,8 @@ class FakeSession:
             return None
 
     def synchronize(self, handle: int) -> str:
+        if handle in self.errors:
+            raise self.errors[handle]
         return f"result {handle}"
 
     def add_wait(self, seconds: float) -> None:
@@ -85,3 +91,47 @@ def test_a_program_does_not_wait_for_requests_that_are_done(session: FakeSession
     session.ended.put(2)
     two.get(timeout=TIMEOUT)
     assert session.waits == []
+
+
+CUDA_ERROR = RuntimeError("CUDA error: an illegal memory access was encountered")
+
+
+@contextlib.contextmanager
+def failing_stream() -> Iterator[None]:
+    raise CUDA_ERROR
+    yield
+
+
+def fail(result: Any) -> None:
+    raise CUDA_ERROR
+
+
+@pytest.mark.parametrize("place", ["synchronize", "within", "done"])
+def test_errors_of_the_framework_end_only_their_request(
+    session: FakeSession, completions: Completions, place: str
+) -> None:
+    if place == "synchronize":
+        session.errors[1] = CUDA_ERROR
+    errors: queue.Queue[GleanerError] = queue.Queue()
+    within = failing_stream if place == "within" else contextlib.nullcontext
+    results: queue.Queue[str] = queue.Queue()
+    completions.on_done(lambda: 1, fail if place == "done" else results.put, errors.put, within)
+    next_results = start(completions, 2)
+    session.ended.put(1)
+    session.ended.put(2)
+    assert next_results.get(timeout=TIMEOUT) == "result 2", "the thread goes on"
+    error = errors.get(timeout=TIMEOUT)
+    assert isinstance(error, GleanerError)
+    assert str(CUDA_ERROR) in str(error)
+    assert results.empty()
+
+
+def test_error_of_a_start_reaches_the_caller(session: FakeSession, completions: Completions) -> None:
+    def start_fails() -> int:
+        raise CUDA_ERROR
+
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        completions.on_done(start_fails, done=fail, failed=fail)
+    after = start(completions, 1)
+    session.ended.put(1)
+    assert after.get(timeout=TIMEOUT) == "result 1"

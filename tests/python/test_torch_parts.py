@@ -6,7 +6,9 @@ import gc
 import sys
 
 import pytest
+from conftest import ROOT
 
+sys.path.insert(0, str(ROOT / "comm-lib" / "python"))
 torch = pytest.importorskip("torch")
 
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError  # noqa: E402

@@ -328,14 +328,14 @@ class Session:
         """
         handle, starting = ctypes.c_uint64(), object()
         pointer = self._open()
+        where = None if gpu is None else (gpu.ordinal, gpu.stream())  # the framework may raise errors of any kind
         # Keep the memory before C gets it: an interrupt may come at any moment, also before there is a handle.
         self._results[starting] = (name, result, gpu)
         arguments = (pointer, tensor, input_address, output_address, int(op))
         try:
-            if gpu is None:
+            if where is None:
                 self._call("gln_push_pull", *arguments, ctypes.byref(handle))
             else:
-                where = (gpu.ordinal, gpu.stream())
                 self._call("gln_push_pull_on_stream", *arguments, *where, ctypes.byref(handle))
         except GleanerError:
             del self._results[starting]
@@ -427,10 +427,12 @@ class Session:
             raise error_of(status, message)
         if gpu is not None and status != _abi.OK and self._is_known(handle):
             raise error_of(status, message)
+        # The request is over for C. If waited() raises an error, the session keeps the memory, which copies may use.
+        name, result, _ = self._results.get(handle, ("", lambda: None, None))
+        self._names_in_flight.discard(name)
         if gpu is not None:
             gpu.waited()
-        name, result, _ = self._results.pop(handle, ("", lambda: None, None))
-        self._names_in_flight.discard(name)
+        self._results.pop(handle, None)
         self._check(status, message)
         return result()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from unittest import mock
 
 import gleaner.torch as gln
 import torch
@@ -69,6 +70,18 @@ def check_many_buckets() -> None:
     wrapped.register_comm_hook(gln.DDPState("stack"), hook)
     train(wrapped, model, 4)
     assert len(seen) >= 4, seen
+    assert_same_parameters(model, expected)
+
+
+def check_errors_of_the_framework_end_their_pass_alone() -> None:
+    """A failed GPU raises errors of PyTorch in the hook."""
+    model, expected = Stack(), Stack()
+    wrapped = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.1)
+    wrapped.register_comm_hook(gln.DDPState("framework"), gln.ddp_hook)
+    with mock.patch("gleaner.exchange.push_pull_async", side_effect=RuntimeError("CUDA error of a test")):
+        assert "CUDA error of a test" in raises(RuntimeError, loss_of(wrapped, 0, 0).backward)
+    reference(expected, momentum(expected), steps=2, detour_rank=None)
+    train(wrapped, model, 2)
     assert_same_parameters(model, expected)
 
 

@@ -9,9 +9,11 @@ import time
 import gleaner
 import numpy
 from checking import data_of, raises, run_checks, same_bits
-from cuda_caller import CUDA, IS_DOUBLE, Program, Stream, find_nothing_wrong, finish, push_pull, start
+from cuda_caller import CUDA, IS_DOUBLE, Memory, Program, Stream, find_nothing_wrong, finish, push_pull, start
+from gleaner.arrays import NumpyArrays
 from gleaner.errors import FailedPreconditionError, GleanerError, InvalidArgumentError
-from gleaner.session import Op
+from gleaner.exchange import PushPullOptions, push_pull_async
+from gleaner.session import DataType, Op
 
 SIZES = (0, 1, 1000, 200_001, 3_000_000)
 if IS_DOUBLE:
@@ -179,6 +181,59 @@ def check_a_tensor_that_is_not_ready_holds_up_no_other() -> None:
     push_pull(PROGRAM.tensor(numpy.ones(2_000_000, numpy.float32)), "early", in_place=True).read()
     late.stream.hold(False)
     assert finish(first).read()[0] == gleaner.size()
+
+
+class FailingMemory(Memory):
+    """Raises errors as PyTorch does when CUDA has failed, in the functions of these names."""
+
+    def __init__(self, *fail_in: str) -> None:
+        super().__init__(PROGRAM.ordinal, PROGRAM.stream)
+        self.fail_in = fail_in
+
+    def stream(self) -> int:
+        self._fail_if("stream")
+        return super().stream()
+
+    def waited(self) -> None:
+        self._fail_if("waited")
+
+    def _fail_if(self, function: str) -> None:
+        if function in self.fail_in:
+            raise RuntimeError(f"CUDA error in {function}")
+
+
+class FailingArrays(NumpyArrays):
+    def gpu(self, source: numpy.ndarray, output: numpy.ndarray) -> None:
+        raise RuntimeError("CUDA error in gpu")
+
+
+def check_errors_of_the_framework_reach_the_caller() -> None:
+    session, name = gleaner.process.current(), "framework's errors"
+    tensor = PROGRAM.tensor(numpy.ones(1000, numpy.float32))
+    declared = session.declare(name, tensor.elements, DataType.FLOAT32)
+    kept = len(session._results)
+
+    def begin(memory: FailingMemory) -> int:
+        return session.push_pull_async(declared, tensor.address, tensor.address, Op.SUM, name, lambda: tensor, memory)
+
+    assert "in stream" in raises(RuntimeError, lambda: begin(FailingMemory("stream")))
+    options = PushPullOptions(name="framework's arrays")
+    array = numpy.ones(10, numpy.float32)
+    assert "in gpu" in raises(RuntimeError, lambda: push_pull_async(session, FailingArrays(), array, options))
+    assert len(session._results) == kept, "the session keeps no memory of requests that did not begin"
+    assert not session.in_flight(name)
+
+    memory = FailingMemory()
+    handle = begin(memory)
+    memory.fail_in = ("stream",)
+    assert "in stream" in raises(RuntimeError, lambda: session.synchronize(handle))
+    assert session.in_flight(name), "the handle stays valid"
+    memory.fail_in = ("waited",)
+    assert "in waited" in raises(RuntimeError, lambda: session.synchronize(handle))
+    assert not session.in_flight(name), "the request is over"
+    push_pull(tensor, name, in_place=True)
+    assert tensor.read()[0] == gleaner.size() ** 2
+    assert gleaner.push_pull(array, name="framework's arrays", average=False)[0] == gleaner.size()
 
 
 def check_forked_children_are_told() -> None:

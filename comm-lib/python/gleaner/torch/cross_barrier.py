@@ -211,9 +211,15 @@ class UpdatesInForward(AveragesGradients):
             if not self.is_trained_elsewhere():
                 return
             with self._as_trained():
-                for name, value in state.items():
-                    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
-                        state[name] = value.detach().clone()
+                copies = {
+                    name: value.detach().clone()
+                    for name, value in state.items()
+                    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter)
+                }
+            for each in copies.values():
+                if each.is_cuda:  # the allocator would give it again to the stream on which it was allocated
+                    each.record_stream(torch.cuda.current_stream(each.device))
+            state.update(copies)
 
 
 def CrossBarrier(

@@ -20,7 +20,7 @@ from torch.autograd import Variable
 
 from gleaner import exchange, process
 from gleaner.completions import Completions
-from gleaner.errors import FailedPreconditionError, GleanerError
+from gleaner.errors import FailedPreconditionError
 from gleaner.exchange import PushPullOptions
 from gleaner.lasting import LastingInputs
 from gleaner.torch.tensors import TORCH
@@ -64,7 +64,7 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
     flight = _Flight(bucket.buffer())
     try:
         _average(state, bucket, flight)
-    except (GleanerError, TypeError) as error:
+    except Exception as error:  # PyTorch's, too, such as after a failure of the GPU
         # This backward pass ends with the error, so it waits for no other bucket.
         for each in list(_in_flight):
             if each.thread == flight.thread:
