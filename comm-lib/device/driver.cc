@@ -63,6 +63,18 @@ absl::StatusOr<std::shared_ptr<const Driver>> Driver::load(const std::string& li
                                             "; install NVIDIA's driver, or run the container with NVIDIA's runtime"));
   }
   GLN_RETURN_IF_ERROR(check_version(handle, library));
+  GLN_ASSIGN_OR_RETURN(const CudaApi api, find_functions(handle, library));
+  return start(api);
+}
+
+std::shared_ptr<const Driver> Driver::find_loaded(const std::string& library) {
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (handle == nullptr || !check_version(handle, library).ok()) return nullptr;
+  const auto api = find_functions(handle, library);
+  return api.ok() ? std::shared_ptr<const Driver>(new Driver(*api)) : nullptr;
+}
+
+absl::StatusOr<CudaApi> Driver::find_functions(void* handle, const std::string& library) {
   CudaApi api;
   Symbols symbols(handle);
 #define GLN_CUDA_FIND(name, suffix, parameters) symbols.find(#name, #name #suffix, api.name);
@@ -73,7 +85,7 @@ absl::StatusOr<std::shared_ptr<const Driver>> Driver::load(const std::string& li
                                                       ", which drivers for CUDA ", version_text(kOldestVersion),
                                                       " and later have; install NVIDIA's driver again"));
   }
-  return start(api);
+  return api;
 }
 
 absl::StatusOr<std::shared_ptr<const Driver>> Driver::start(const CudaApi& api) {

@@ -21,7 +21,10 @@ class Driver {
   // there is no library or no visible GPU; FailedPrecondition if the driver is older than kOldestVersion, or CUDA was
   // initialized before a fork of this process; others by cuda_errors.h.
   static absl::StatusOr<std::shared_ptr<const Driver>> load(const std::string& library = "libcuda.so.1");
-  // The same with functions that the caller has found or changed.
+  // Returns the driver if the process has loaded it already, without a call of cuInit(); null if it has not, or if the
+  // driver lacks a function. Calls return CUDA_ERROR_NOT_INITIALIZED until the program starts CUDA.
+  static std::shared_ptr<const Driver> find_loaded(const std::string& library = "libcuda.so.1");
+  // The same as load() with functions that the caller has found or changed.
   static absl::StatusOr<std::shared_ptr<const Driver>> start(const CudaApi& api);
 
   const CudaApi& api() const { return api_; }
@@ -37,6 +40,7 @@ class Driver {
 
  private:
   explicit Driver(const CudaApi& api);
+  static absl::StatusOr<CudaApi> find_functions(void* handle, const std::string& library);
   const CudaApi api_;
   const pid_t process_;
   int version_ = 0;

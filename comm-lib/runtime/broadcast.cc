@@ -15,6 +15,9 @@ absl::Status broadcast(Rank& rank, const std::string& name, MutableBytes data, u
   if (root >= info.ranks) {
     return absl::InvalidArgumentError(absl::StrCat("root ", root, " is not a rank; there are ", info.ranks));
   }
+  if (const absl::Status wrong = rank.check_on_host(data); !wrong.ok()) {
+    return absl::Status(wrong.code(), absl::StrCat("broadcast of '", name, "': ", wrong.message()));
+  }
   const size_t value_words = (data.size() + 3) / 4;
   std::vector<int32_t> words(value_words + info.ranks, 0);
   words[value_words + info.rank] = static_cast<int32_t>(root);

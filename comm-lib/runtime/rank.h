@@ -52,6 +52,7 @@ class Rank {
   // in force has it.
   absl::StatusOr<std::string> tensor_plan(uint32_t tensor);
   // See RankIo's functions of the same names.
+  absl::Status check_on_host(ConstBytes memory) { return device_.check_on_host(memory); }
   absl::Status register_memory(MutableBytes memory) { return io_.register_memory(memory); }
   absl::Status unregister_memory(const void* begin) { return io_.unregister_memory(begin); }
 

@@ -18,14 +18,6 @@ absl::StatusOr<Location> location_of(const device::Driver& driver, ConstBytes me
   return device::locate(&driver, device::address_of(memory));
 }
 
-absl::Status check_on_host(const device::Driver& driver, ConstBytes memory) {
-  if (memory.empty()) return absl::OkStatus();
-  GLN_ASSIGN_OR_RETURN(const Location location, location_of(driver, memory));
-  if (location.kind != MemoryKind::kDevice) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("its memory is on ", device::name_of(location.place),
-                                                 "; use gln_push_pull_on_stream(), with input and output on one GPU"));
-}
-
 absl::Status check_on_gpu(const device::Driver& driver, Place place, ConstBytes memory) {
   if (memory.empty()) return absl::OkStatus();
   GLN_ASSIGN_OR_RETURN(const Location location, location_of(driver, memory));
@@ -64,14 +56,30 @@ const RankDevice::Gpu* RankDevice::opened() const {
   return gpu_.has_value() ? &*gpu_ : nullptr;
 }
 
+// A program that has loaded no driver has no memory of a GPU, and its machine may have none.
+const device::Driver* RankDevice::used_driver() {
+  const absl::MutexLock lock(&mutex_);
+  return gpu_.has_value() ? gpu_->driver.get() : programs_driver_.find();
+}
+
+absl::Status RankDevice::check_on_host(ConstBytes memory) {
+  const device::Driver* const driver = used_driver();
+  if (driver == nullptr || memory.empty()) return absl::OkStatus();
+  const absl::StatusOr<Location> location = location_of(*driver, memory);
+  // An error is that of a driver that the program has not started, which has given out no memory, or of a failed GPU,
+  // whose requests get the error.
+  if (!location.ok()) return opened() == nullptr ? absl::OkStatus() : location.status();
+  if (location->kind != MemoryKind::kDevice) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "its memory is on ", device::name_of(location->place),
+      "; copy it to memory of the host first, or use gln_push_pull_on_stream(), with input and output on one GPU"));
+}
+
 absl::Status RankDevice::begin(const std::optional<DeviceStream>& stream, Request& request,
                                std::unique_ptr<DeviceMarks>& marks) {
   if (!stream.has_value()) {
-    // A program without a GPU in use makes no such mistake, and its machine may have no driver.
-    const Gpu* const gpu = opened();
-    if (gpu == nullptr) return absl::OkStatus();
-    GLN_RETURN_IF_ERROR(check_on_host(*gpu->driver, request.input));
-    return check_on_host(*gpu->driver, request.output);
+    GLN_RETURN_IF_ERROR(check_on_host(request.input));
+    return check_on_host(request.output);
   }
   if (stream->place.ordinal < 0) {
     return absl::InvalidArgumentError(absl::StrCat("device is ", stream->place.ordinal,

@@ -11,6 +11,7 @@
 #include "comm-lib/device/device.h"
 #include "comm-lib/device/driver.h"
 #include "comm-lib/device/event_pool.h"
+#include "comm-lib/device/programs_driver.h"
 #include "comm-lib/runtime/request.h"
 
 namespace gleaner::runtime {
@@ -35,6 +36,8 @@ class RankDevice {
   // also if `gpu` is another GPU than that of an earlier request; otherwise those of the driver.
   absl::Status begin(const std::optional<DeviceStream>& gpu, Request& request, std::unique_ptr<DeviceMarks>& marks)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // InvalidArgument: the memory is that of a GPU, which only calls with a stream take.
+  absl::Status check_on_host(ConstBytes memory) ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes all that the program queues from now on, on `stream` or else on that of the request, wait for the copies of
   // the result that were queued.
   absl::Status hold(const DeviceMarks& marks, std::optional<device::CallerStream> stream);
@@ -48,8 +51,10 @@ class RankDevice {
   static absl::StatusOr<Gpu> open(device::Place place);
   absl::StatusOr<const Gpu*> find(device::Place place) ABSL_LOCKS_EXCLUDED(mutex_);
   const Gpu* opened() const ABSL_LOCKS_EXCLUDED(mutex_);
+  const device::Driver* used_driver() ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
+  device::ProgramsDriver programs_driver_ ABSL_GUARDED_BY(mutex_);
   std::optional<Gpu> gpu_ ABSL_GUARDED_BY(mutex_);  // stays once it is open
 };
 

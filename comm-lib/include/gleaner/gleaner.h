@@ -212,7 +212,8 @@ GLN_API gln_status gln_declare_accumulated(gln_session* session, const char* nam
  * Every rank must ask for the same `op` at the same step of a tensor; if ranks differ, the session ends with an error
  * that names them.
  *
- * GLN_INVALID_ARGUMENT: there is no such tensor, a pointer is NULL, or the tensor can't have this op.
+ * GLN_INVALID_ARGUMENT: there is no such tensor, a pointer is NULL or of a GPU's memory, or the tensor can't have this
+ * op.
  * GLN_FAILED_PRECONDITION: the tensor is in flight. gln_wait() returns later errors. */
 GLN_API gln_status gln_push_pull(gln_session* session, uint32_t tensor, const void* input, void* output, gln_op op,
                                  uint64_t* handle);
@@ -271,9 +272,10 @@ GLN_API gln_status gln_wait_on_stream(gln_session* session, uint64_t handle, dou
 GLN_API gln_status gln_next_done(gln_session* session, double timeout_seconds, uint64_t* handle);
 
 /* Copies `bytes` bytes at `data` of rank `root` to `data` of every rank, bit for bit. Blocks until the bytes have
- * arrived. All ranks must pass the same `name`, `bytes` and `root`; see gln_declare() for names. GLN_INVALID_ARGUMENT:
- * `root` is not a rank, or ranks pass different roots, which fails the call on every rank. GLN_FAILED_PRECONDITION: a
- * broadcast of this name is in flight. */
+ * arrived. All ranks must pass the same `name`, `bytes` and `root`; see gln_declare() for names. `data` is in the
+ * memory of the host. GLN_INVALID_ARGUMENT: `data` is in the memory of a GPU, `root` is not a rank, or ranks pass
+ * different roots, which fails the call on every rank. GLN_FAILED_PRECONDITION: a broadcast of this name is in flight.
+ */
 GLN_API gln_status gln_broadcast(gln_session* session, const char* name, void* data, uint64_t bytes, uint32_t root);
 
 /* Counts an iteration of training in gln_stats. Optional: without it, the tensor with the most requests gives the

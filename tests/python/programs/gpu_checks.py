@@ -35,6 +35,24 @@ def host_sum(values: numpy.ndarray, name: str) -> numpy.ndarray:
     return gleaner.push_pull(values, name=f"host.{name}", average=False)
 
 
+def check_memory_of_a_gpu_is_refused_as_the_hosts() -> None:
+    """Comes first: Gleaner has opened no GPU yet."""
+    session, host = gleaner.process.current(), numpy.zeros(10, numpy.float32)
+    on_gpu = PROGRAM.tensor(host)
+    declared = session.declare("no stream", 10, DataType.FLOAT32)
+    for addresses in ((on_gpu.address, host.ctypes.data), (host.ctypes.data, on_gpu.address)):
+        message = raises(
+            InvalidArgumentError,
+            lambda a=addresses: session.push_pull_async(declared, *a, Op.SUM, "no stream", lambda: None),
+        )
+        assert "tensor 'no stream': its memory is on GPU 0; copy it to memory of the host first" in message
+    message = raises(
+        InvalidArgumentError, lambda: session._call("gln_broadcast", session._open(), b"device", on_gpu.address, 40, 0)
+    )
+    assert "broadcast of 'device': its memory is on GPU 0; copy it to memory of the host first" in message
+    session._call("gln_broadcast", session._open(), b"device", host.ctypes.data, 40, 0)
+
+
 def check_sums_have_the_bits_of_the_hosts_sums() -> None:
     for kind in ("float32", "float64", "float16", "int32"):
         for elements in SIZES:
@@ -120,7 +138,7 @@ def check_memory_at_the_wrong_place_is_refused() -> None:
             InvalidArgumentError,
             lambda a=addresses: session.push_pull_async(declared, *a, Op.SUM, "misplaced", lambda: None),
         )
-        assert "on GPU 0; use gln_push_pull_on_stream()" in message
+        assert "on GPU 0; copy it to memory of the host first, or use gln_push_pull_on_stream()" in message
     on_host_tensor = type(on_gpu)(PROGRAM, on_host.ctypes.data, 10, "float32")
     message = raises(InvalidArgumentError, lambda: start(on_gpu, on_host_tensor, "misplaced"))
     assert "its memory is on the host, not on GPU 0" in message
