@@ -431,7 +431,12 @@ class Session:
         name, result, _ = self._results.get(handle, ("", lambda: None, None))
         self._names_in_flight.discard(name)
         if gpu is not None:
-            gpu.waited()
+            try:
+                gpu.waited()
+            except Exception as error:
+                if status != _abi.OK:
+                    raise error_of(status, message) from error
+                raise
         self._results.pop(handle, None)
         self._check(status, message)
         return result()
