@@ -19,7 +19,14 @@ constexpr uint64_t kMostPartBytes = uint64_t{512} << 10;
 constexpr uint64_t kLargeBytes = uint64_t{64} << 10;
 
 constexpr uint32_t kLargeBit = uint32_t{1} << 8;
+constexpr uint32_t kMembersShift = 9;
+constexpr uint32_t kMembersMask = 0x7f;
 constexpr uint32_t kRootShift = 16;
+
+// Returns a few bits that are likely to differ between groups of other members, or of another order.
+uint32_t hash_of(const std::vector<uint32_t>& members) {
+  return wire::crc32c(std::as_bytes(std::span(members))) & kMembersMask;
+}
 
 Postcondition collective_of(uint32_t code) { return static_cast<Postcondition>(code & 0xff); }
 
@@ -38,11 +45,18 @@ const char* algorithm_of(uint32_t code) {
   }
 }
 
-uint64_t part_bytes(const collective::Schedule& schedule, uint32_t rank) {
-  uint32_t most_chunks = 1;
-  for (const collective::Op& op : schedule.programs[rank]) most_chunks = std::max(most_chunks, op.slice.count);
-  const uint64_t blocks = std::max<uint64_t>(1, most_chunks / schedule.chunks_per_block());
-  return std::min<uint64_t>(kMostPartBytes, wire::kMaxPayloadBytes / blocks);
+// Returns the same on all ranks. A message has at most half of the blocks where ranks pass on those of others, and a
+// work buffer at most all blocks that a rank sends and receives.
+uint64_t part_bytes(const collective::Collective& collective) {
+  if (collective.blocks() == 1) return kMostPartBytes;
+  return std::min<uint64_t>(kMostPartBytes, wire::kMaxPayloadBytes / collective.ranks);
+}
+
+// Returns whether the receipts to a rank come after those from others: along a tree, so that a root ends only once all
+// ranks have begun. In other collectives each rank waits for bytes of all ranks; and ranks in a circle would wait for
+// each other's receipts.
+bool has_late_receipts(const collective::Schedule& schedule) {
+  return collective::has_root(schedule.postcondition) && schedule.chunks_per_block() == 1;
 }
 
 }  // namespace
@@ -57,10 +71,10 @@ CallProgram::CallProgram(const collective::Schedule& schedule, const Group& grou
           [this](uint32_t chunk) {
             return local_block(chunk / chunks_per_block_) * chunks_per_block_ + chunk % chunks_per_block_;
           },
-          blocks_ * chunks_per_block_),
+          blocks_ * chunks_per_block_, has_late_receipts(schedule)),
       ranks_(group.workers),
       moves_(blocks_),
-      most_part_bytes_(part_bytes(schedule, group.rank)) {
+      most_part_bytes_(part_bytes(schedule)) {
   for (uint32_t i = 0; i < group.members.size(); ++i) ranks_[group.members[i]] = i;
   for (uint32_t block = 0; block < schedule.blocks(); ++block) {
     if (schedule.begins_with(rank_, block)) begins_with_.push_back(local_block(block));
@@ -101,8 +115,9 @@ void CallProgram::lay_out(std::span<const uint64_t> bytes, std::vector<uint64_t>
   }
 }
 
-uint32_t CallPrograms::code_of(Postcondition collective, uint32_t root, uint64_t bytes) {
-  return static_cast<uint32_t>(collective) | (bytes >= kLargeBytes ? kLargeBit : 0) | root << kRootShift;
+uint32_t CallPrograms::code_of(Postcondition collective, uint32_t root, uint64_t bytes, const Group& group) {
+  return static_cast<uint32_t>(collective) | (bytes >= kLargeBytes ? kLargeBit : 0) |
+         hash_of(group.members) << kMembersShift | root << kRootShift;
 }
 
 std::string CallPrograms::describe(uint32_t code) {
@@ -110,18 +125,17 @@ std::string CallPrograms::describe(uint32_t code) {
   std::string text = absl::StrCat(collective::name_of(collective), " of ",
                                   (code & kLargeBit) != 0 ? "at least" : "less than", " 64 KiB");
   if (collective::has_root(collective)) absl::StrAppend(&text, " with root ", code >> kRootShift);
-  return text;
+  return absl::StrCat(text, " in a group of members with hash ", code >> kMembersShift & kMembersMask);
 }
 
-absl::StatusOr<const CallProgram*> CallPrograms::find(uint32_t number, const Group& group, Postcondition collective,
-                                                      uint32_t root, uint64_t bytes) {
-  const uint32_t code = code_of(collective, root, bytes);
+absl::StatusOr<const CallProgram*> CallPrograms::find(uint32_t number, const Group& group, uint32_t code) {
   std::unique_ptr<const CallProgram>& program = programs_[{number, code}];
   if (program == nullptr) {
     collective::Spec spec;
     spec.algorithm = algorithm_of(code);
     const auto schedule = collective::make_schedule(
-        spec, {static_cast<uint32_t>(group.members.size()), collective, root}, collective::OnlyRank(group.rank));
+        spec, {static_cast<uint32_t>(group.members.size()), collective_of(code), code >> kRootShift},
+        collective::OnlyRank(group.rank));
     GLN_RETURN_IF_ERROR(schedule.status());
     program = std::make_unique<const CallProgram>(*schedule, group);
   }

@@ -37,7 +37,7 @@ class CallProgram {
   const std::vector<uint32_t>& ends_with() const { return ends_with_; }
   // Returns whether a message of the rank has bytes of a block.
   bool moves(uint32_t block) const { return moves_[block]; }
-  // Returns the most bytes that each block may have, so that every message fits into a frame.
+  // Returns the most bytes that each block of a part has. Every message then fits into a frame.
   uint64_t most_part_bytes() const { return most_part_bytes_; }
   // Sets `begins` to where the chunks of the work buffer lie, in bytes, if block i has bytes[i] bytes (Layout).
   void lay_out(std::span<const uint64_t> bytes, std::vector<uint64_t>& begins) const;
@@ -61,13 +61,13 @@ class CallProgram {
 
 class CallPrograms {
  public:
-  // Returns the program for a collective of `bytes` bytes in its largest block, which lives as long as this object.
-  // InvalidArgument: the collective adds, or the group has no such root.
-  absl::StatusOr<const CallProgram*> find(uint32_t number, const Group& group, collective::Postcondition collective,
-                                          uint32_t root, uint64_t bytes);
-  // Returns the number by which frames say which collective a call is (Subject::schedule).
-  static uint32_t code_of(collective::Postcondition collective, uint32_t root, uint64_t bytes);
-  // Returns "a broadcast from rank 3", for example, of such a number.
+  // Returns the program of group `number` for the collective with this code, which lives as long as this object.
+  // InvalidArgument: the collective adds.
+  absl::StatusOr<const CallProgram*> find(uint32_t number, const Group& group, uint32_t code);
+  // Returns the number by which frames say which collective a call is (Subject::schedule). `bytes`: of the whole
+  // vector, so that all ranks of the group find the same. `root` is a rank of the group.
+  static uint32_t code_of(collective::Postcondition collective, uint32_t root, uint64_t bytes, const Group& group);
+  // Returns "broadcast of less than 64 KiB with root 3", for example, of such a number.
   static std::string describe(uint32_t code);
 
  private:

@@ -32,6 +32,23 @@ absl::Status wrong_size(const char* what, uint64_t bytes, uint64_t expected) {
       absl::StrCat("the ", what, " of a collective has ", bytes, " bytes, expected ", expected));
 }
 
+// Returns whether the sizes have this sum, which does not overflow.
+bool adds_up(const std::vector<uint64_t>& sizes, uint64_t sum) {
+  for (const uint64_t size : sizes) {
+    if (size > sum) return false;
+    sum -= size;
+  }
+  return sum == 0;
+}
+
+// Returns the size by which ranks choose an algorithm: all of them find the same.
+uint64_t vector_bytes(const Call& call, const Group& group) {
+  const bool has_part = (call.collective == Postcondition::kGather || call.collective == Postcondition::kScatter) &&
+                        group.rank != call.root;
+  if (call.collective == Postcondition::kAllToAll) return 0;  // sizes may differ
+  return std::max<uint64_t>(call.input.size(), call.output.size()) * (has_part ? group.members.size() : 1);
+}
+
 // Returns the bytes of a part of a block.
 uint64_t bytes_in_part(uint64_t block_bytes, uint64_t part_bytes, uint32_t part) {
   const uint64_t before = part * part_bytes;
@@ -41,6 +58,9 @@ uint64_t bytes_in_part(uint64_t block_bytes, uint64_t part_bytes, uint32_t part)
 }  // namespace
 
 absl::Status Calls::add_group(uint32_t number, std::vector<uint32_t> members, uint32_t workers) {
+  if ((number & wire::kCallBit) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("the number of a group is ", number, ", expected less than 2^31"));
+  }
   std::vector<bool> is_member(workers);
   for (const uint32_t member : members) {
     if (member >= workers || is_member[member]) {
@@ -58,6 +78,7 @@ absl::Status Calls::add_group(uint32_t number, std::vector<uint32_t> members, ui
   group->second.rank = static_cast<uint32_t>(own - members.begin());
   group->second.members = std::move(members);
   group->second.workers = workers;
+  machine_.add_queue(&group->second.starts);
   return absl::OkStatus();
 }
 
@@ -82,6 +103,11 @@ absl::Status Calls::measure(const Call& call, const Group& group, const CallProg
   if (call.sent[group.rank] != call.received[group.rank]) {
     return absl::InvalidArgumentError(absl::StrCat("an all-to-all sends ", call.sent[group.rank],
                                                    " bytes to its own rank, and receives ", call.received[group.rank]));
+  }
+  if (!adds_up(call.sent, call.input.size()) || !adds_up(call.received, call.output.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("the sizes for each rank of an all-to-all don't add up to its ",
+                                                   call.input.size(), " bytes of input and ", call.output.size(),
+                                                   " of output"));
   }
   open.bytes = call.received;
   open.bytes.insert(open.bytes.end(), call.sent.begin(), call.sent.end());
@@ -118,10 +144,12 @@ absl::Status Calls::start(const Call& call, absl::Duration now, Actions& actions
     return absl::InvalidArgumentError(absl::StrCat("there is no group ", call.group));
   }
   Numbered& group = found->second;
-  const bool is_all_to_all = call.collective == Postcondition::kAllToAll;
-  const uint64_t bytes = is_all_to_all ? 0 : std::max<uint64_t>(call.input.size(), call.output.size());
-  GLN_ASSIGN_OR_RETURN(const CallProgram* const program,
-                       programs_.find(call.group, group, call.collective, call.root, bytes));
+  if (call.root >= group.members.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the root of a collective is rank ", call.root, " of group ",
+                                                   call.group, ", which has ", group.members.size(), " ranks"));
+  }
+  const uint32_t code = CallPrograms::code_of(call.collective, call.root, vector_bytes(call, group), group);
+  GLN_ASSIGN_OR_RETURN(const CallProgram* const program, programs_.find(call.group, group, code));
   Open open{.id = call.id, .input = call.input, .output = call.output, .program = program};
   GLN_RETURN_IF_ERROR(measure(call, group, *program, open));
   GLN_RETURN_IF_ERROR(place(call, *program, open));
@@ -132,18 +160,16 @@ absl::Status Calls::start(const Call& call, absl::Duration now, Actions& actions
   }
   const uint32_t parts = open.missing;
   if (parts == 0) {
-    ++group.next;
+    actions.refused.Update(check_no_more({wire::kCallBit | call.group, group.next++, 0}));
     actions.done.push_back({call.id, absl::OkStatus()});
     return absl::OkStatus();
   }
   const uint32_t index = calls_.take();
   calls_[index] = std::move(open);
-  Subject subject{.tensor = wire::kCallBit | call.group,
-                  .schedule = CallPrograms::code_of(call.collective, call.root, bytes),
-                  .step = group.next++};
+  Subject subject{.tensor = wire::kCallBit | call.group, .schedule = code, .step = group.next++};
   ++started_;
   for (subject.partition = 0; subject.partition < parts; ++subject.partition) {
-    const uint32_t run = open_run(index, subject);
+    const uint32_t run = open_run(index, subject, &group.starts);
     machine_.start(run, now, actions);
     auto early = early_.extract({subject.tensor, subject.step, subject.partition});
     if (early.empty()) continue;
@@ -151,21 +177,30 @@ absl::Status Calls::start(const Call& call, absl::Duration now, Actions& actions
       actions.refused.Update(on_frame(frame.header, std::move(frame.payload), now, actions));
     }
   }
-  const auto extra = early_.lower_bound({subject.tensor, subject.step, 0});
-  if (extra != early_.end() && extra->second.front().header.step == subject.step) {
-    actions.refused.Update(differ(extra->second.front().header, "sent more bytes than this rank expects"));
-  }
+  actions.refused.Update(check_no_more({subject.tensor, subject.step, 0}));
   return absl::OkStatus();
 }
 
-uint32_t Calls::open_run(uint32_t call, const Subject& subject) {
+// Checks that no frame waits about a part that a call does not have here. `first`: the key of its first part.
+absl::Status Calls::check_no_more(const Key& first) const {
+  const auto extra = early_.lower_bound(first);
+  if (extra == early_.end() || std::get<0>(extra->first) != std::get<0>(first) ||
+      std::get<1>(extra->first) != std::get<1>(first)) {
+    return absl::OkStatus();
+  }
+  return differ(extra->second.front().header, "sent more bytes than this rank expects");
+}
+
+uint32_t Calls::open_run(uint32_t call, const Subject& subject, StartQueue* queue) {
   const Open& open = calls_[call];
   std::vector<uint64_t> bytes(open.bytes.size());
   for (size_t i = 0; i < bytes.size(); ++i) {
+    if (!open.program->moves(static_cast<uint32_t>(i))) continue;
     bytes[i] = bytes_in_part(open.bytes[i], open.program->most_part_bytes(), subject.partition);
   }
   open.program->lay_out(bytes, begins_);
-  const uint32_t run = machine_.open(this, subject, {kCallPriority, started_}, &open.program->program(), begins_);
+  const uint32_t run =
+      machine_.open(this, queue, subject, {kCallPriority, started_}, &open.program->program(), begins_);
   machine_[run].piece = call;
   runs_[{subject.tensor, subject.step, subject.partition}] = run;
   return run;
@@ -232,7 +267,7 @@ absl::Status Calls::deliver(uint32_t index, const wire::Header& header, Buffer p
   }
   const uint32_t source = run.cursor.program().source_of(header.sender);
   const uint64_t expected = source == Program::kNone ? 0 : run.cursor.expected_bytes(source);
-  if (payload.size() != expected || header.data_type != wire::kNoType) {
+  if (expected == 0 || payload.size() != expected || header.data_type != wire::kNoType) {
     return differ(header,
                   absl::StrCat("sent ", payload.size(), " bytes to worker ", worker_, ", which expects ", expected));
   }

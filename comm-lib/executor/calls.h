@@ -11,8 +11,12 @@
 // expect would shift all later ones.
 //
 // Early slices. A member that is ahead sends slices of a call that this worker has not made yet. They wait here, in the
-// buffers in which they came. Their number is bounded, because a run ends only once each peer has begun it
-// (program.h: receipts), and the machine limits the runs in flight.
+// buffers in which they came. A call ends on the rank where its bytes come from only once all ranks that they reach
+// have begun it (program.h: receipts). So what waits here is at most what the other members have in flight: the
+// machine's limit for each group, or the calls that their programs have made and not waited for.
+//
+// No deadlock. The calls of a group begin in their order on every member, and the first may always begin. So the
+// argument of start_queue.h holds for each group by itself, whatever its members wait for in other groups or tensors.
 //
 // Pure. Belongs to one thread.
 #pragma once
@@ -42,7 +46,7 @@ struct Call {
   collective::Postcondition collective = collective::Postcondition::kAllGather;  // one that does not add
   uint32_t root = 0;                                                             // a rank of the group
   // The blocks with which this rank begins, and those with which it ends, one after the other. Both must stay as they
-  // are until Done. Empty where the collective has none for this rank.
+  // are until Done, and do not overlap. Empty where the collective has none for this rank.
   ConstBytes input;
   MutableBytes output;
   // All-to-all only: the bytes for and from each rank. Empty: all blocks have the same size.
@@ -73,6 +77,7 @@ class Calls final : public RunOwner {
  private:
   struct Numbered : Group {
     uint64_t next = 0;  // number of the next call
+    StartQueue starts;  // its calls begin in their order on every member, whatever other groups do
   };
   // A block of the work buffer, and where the caller has it.
   struct Placed {
@@ -101,8 +106,9 @@ class Calls final : public RunOwner {
   void finish(uint32_t run, Actions& actions) override;
 
   absl::Status measure(const Call& call, const Group& group, const CallProgram& program, Open& open) const;
+  absl::Status check_no_more(const Key& first) const;
   absl::Status place(const Call& call, const CallProgram& program, Open& open) const;
-  uint32_t open_run(uint32_t call, const Subject& subject);
+  uint32_t open_run(uint32_t call, const Subject& subject, StartQueue* queue);
   absl::Status deliver(uint32_t run, const wire::Header& header, Buffer payload, absl::Duration now, Actions& actions);
 
   const uint32_t worker_;

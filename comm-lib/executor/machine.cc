@@ -6,24 +6,25 @@
 
 namespace gleaner::executor {
 
-uint32_t Machine::open(RunOwner* owner, const Subject& subject, const Order& order, const Program* program,
-                       uint64_t elements, const Cursor::Types& types) {
-  const uint32_t run = take(owner, subject, order, elements * size_of(types.partial()));
+uint32_t Machine::open(RunOwner* owner, StartQueue* queue, const Subject& subject, const Order& order,
+                       const Program* program, uint64_t elements, const Cursor::Types& types) {
+  const uint32_t run = take(owner, queue, subject, order, elements * size_of(types.partial()));
   runs_[run].cursor.open(program, elements, types, &arrived_);
   return run;
 }
 
-uint32_t Machine::open(RunOwner* owner, const Subject& subject, const Order& order, const Program* program,
-                       std::span<const uint64_t> begins) {
-  const uint32_t run = take(owner, subject, order, begins.back());
+uint32_t Machine::open(RunOwner* owner, StartQueue* queue, const Subject& subject, const Order& order,
+                       const Program* program, std::span<const uint64_t> begins) {
+  const uint32_t run = take(owner, queue, subject, order, begins.back());
   runs_[run].cursor.open(program, begins, &arrived_);
   return run;
 }
 
-uint32_t Machine::take(RunOwner* owner, const Subject& subject, const Order& order, uint64_t bytes) {
+uint32_t Machine::take(RunOwner* owner, StartQueue* queue, const Subject& subject, const Order& order, uint64_t bytes) {
   const uint32_t index = runs_.take();
   Run& run = runs_[index];
   run.owner = owner;
+  run.queue = queue;
   run.subject = subject;
   run.order = order;
   run.bytes = bytes;
@@ -44,24 +45,38 @@ void Machine::close(uint32_t index) {
 }
 
 void Machine::clear() {
-  starts_.clear();
+  for (StartQueue* const queue : queues_) queue->clear();
   peers_.clear();
 }
 
 void Machine::start(uint32_t index, absl::Duration now, Actions& actions) {
   Run& run = runs_[index];
   run.is_started = true;
-  starts_.push({run.order, index, run.number});
+  run.queue->push({run.order, index, run.number});
   admit_if_wanted(index, now, actions);
 }
 
+void Machine::add_queue(StartQueue* queue) {
+  queues_.push_back(queue);
+  queue->set_limit(limit_bytes_);
+}
+
+void Machine::set_limit(uint64_t bytes) {
+  limit_bytes_ = bytes;
+  for (StartQueue* const queue : queues_) queue->set_limit(bytes);
+}
+
 void Machine::begin_runs(absl::Duration now, Actions& actions) {
-  while (!starts_.empty()) {
-    const StartQueue::Waiting waiting = starts_.front();
+  for (StartQueue* const queue : queues_) begin_runs(*queue, now, actions);
+}
+
+void Machine::begin_runs(StartQueue& queue, absl::Duration now, Actions& actions) {
+  while (!queue.empty()) {
+    const StartQueue::Waiting waiting = queue.front();
     const Run& run = runs_[waiting.run];
     const bool waits = run.number == waiting.number && !run.cursor.has_begun();
-    if (waits && !starts_.has_room(run.bytes)) return;
-    starts_.pop();
+    if (waits && !queue.has_room(run.bytes)) return;
+    queue.pop();
     if (waits) begin(waiting.run, now, actions);
   }
 }
@@ -71,7 +86,7 @@ void Machine::admit_if_wanted(uint32_t index, absl::Duration now, Actions& actio
   const Run& run = runs_[index];
   if (!run.is_wanted || !run.is_started || run.cursor.has_begun()) return;
   if (GLN_MUTATION("a partition that a peer has begun waits for its turn")) return;
-  if (!starts_.has_room(run.bytes)) {
+  if (!run.queue->has_room(run.bytes)) {
     GLN_RARE("executor: a partition begins beyond the limit, since a peer has begun it");
   }
   begin(index, now, actions);
@@ -79,7 +94,7 @@ void Machine::admit_if_wanted(uint32_t index, absl::Duration now, Actions& actio
 
 void Machine::begin(uint32_t index, absl::Duration now, Actions& actions) {
   Run& run = runs_[index];
-  starts_.begin(run.bytes);
+  run.queue->begin(run.bytes);
   run.owner->begin(run);
   recorder_.on_begun(run);
   advance(index, now, actions);
@@ -112,7 +127,7 @@ void Machine::advance(uint32_t index, absl::Duration now, Actions& actions) {
       case Cursor::Event::kEnded:
         run.owner->take_results(run);
         recorder_.on_ended(run);
-        starts_.end(run.bytes);
+        run.queue->end(run.bytes);
         run.owner->finish(index, actions);
         return;
     }

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "comm-lib/executor/arrived_slices.h"
@@ -58,15 +59,18 @@ class Machine {
   const Run& operator[](uint32_t run) const { return runs_[run]; }
   Peers& peers() { return peers_; }
   const Peers& peers() const { return peers_; }
-  // Sets the limit of the partial sums of runs in flight, in bytes.
-  void set_limit(uint64_t bytes) { starts_.set_limit(bytes); }
+  // Adds a queue, which must outlive the machine. Runs of one queue begin in its order; those of other queues do not
+  // keep them waiting.
+  void add_queue(StartQueue* queue);
+  // Sets the limit of the partial sums of runs in flight, in bytes, of each queue.
+  void set_limit(uint64_t bytes);
 
-  // Returns a new run, whose cursor is at the start of `program`, for `elements` elements. `owner` and `program` must
-  // outlive it.
-  uint32_t open(RunOwner* owner, const Subject& subject, const Order& order, const Program* program, uint64_t elements,
-                const Cursor::Types& types);
+  // Returns a new run, whose cursor is at the start of `program`, for `elements` elements. `owner`, `queue` and
+  // `program` must outlive it.
+  uint32_t open(RunOwner* owner, StartQueue* queue, const Subject& subject, const Order& order, const Program* program,
+                uint64_t elements, const Cursor::Types& types);
   // Returns a new run of a call, whose chunks lie from begins[i] to begins[i + 1], in bytes.
-  uint32_t open(RunOwner* owner, const Subject& subject, const Order& order, const Program* program,
+  uint32_t open(RunOwner* owner, StartQueue* queue, const Subject& subject, const Order& order, const Program* program,
                 std::span<const uint64_t> begins);
   void close(uint32_t run);
   // Forgets all that waits for a turn, and all slices. All runs must be closed.
@@ -86,7 +90,8 @@ class Machine {
   void on_tick(absl::Duration now, Actions& actions);
 
  private:
-  uint32_t take(RunOwner* owner, const Subject& subject, const Order& order, uint64_t bytes);
+  uint32_t take(RunOwner* owner, StartQueue* queue, const Subject& subject, const Order& order, uint64_t bytes);
+  void begin_runs(StartQueue& queue, absl::Duration now, Actions& actions);
   void begin(uint32_t run, absl::Duration now, Actions& actions);
   void admit_if_wanted(uint32_t run, absl::Duration now, Actions& actions);
   void advance(uint32_t run, absl::Duration now, Actions& actions);
@@ -97,7 +102,8 @@ class Machine {
   ArrivedSlices arrived_;
   Slots<Run> runs_;
   uint64_t opened_ = 0;  // number of runs, ever
-  StartQueue starts_;
+  std::vector<StartQueue*> queues_;
+  uint64_t limit_bytes_ = 0;
   Peers peers_;
 };
 

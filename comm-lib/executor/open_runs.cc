@@ -46,7 +46,7 @@ uint32_t OpenRuns::open(uint32_t schedule, uint32_t partition, uint64_t step, Re
   const plan::Tensor& tensor = plan_->tensors[id];
   const Subject subject = {id, partition - plan_->first_partition[id], schedule, step, op};
   const uint32_t run =
-      machine_.open(owner_, subject, {tensor.priority, partition}, &schedules_[schedule],
+      machine_.open(owner_, &starts_, subject, {tensor.priority, partition}, &schedules_[schedule],
                     plan_->partitions[partition].bytes / size_of(tensor.type), {plan_->push_type(tensor), tensor.type});
   machine_[run].named_by = named_by;
   return run;

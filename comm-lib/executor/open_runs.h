@@ -24,7 +24,9 @@ class OpenRuns {
   // `schedules` must outlive this object, and follow the plans that apply() gets; so must `machine`, which has the
   // runs, and their `owner`.
   OpenRuns(uint32_t worker, const Schedules* schedules, Machine* machine, RunOwner* owner)
-      : worker_(worker), schedules_(*schedules), machine_(*machine), owner_(owner) {}
+      : worker_(worker), schedules_(*schedules), machine_(*machine), owner_(owner) {
+    machine_.add_queue(&starts_);
+  }
 
   void apply(std::shared_ptr<const plan::Plan> plan);
 
@@ -62,6 +64,7 @@ class OpenRuns {
   const Schedules& schedules_;
   Machine& machine_;
   RunOwner* const owner_;
+  StartQueue starts_;
   std::shared_ptr<const plan::Plan> plan_;
   // By index of the schedule in the plan, then by index of the partition; empty for a schedule that sums no tensor.
   std::vector<std::vector<Partition>> partitions_;

@@ -23,7 +23,8 @@ Program::Program(const collective::Schedule& schedule, std::span<const uint32_t>
 }
 
 Program::Program(const collective::Schedule& schedule, std::span<const uint32_t> members, uint32_t rank,
-                 uint32_t workers, const std::function<uint32_t(uint32_t)>& chunk_of, uint32_t receipts)
+                 uint32_t workers, const std::function<uint32_t(uint32_t)>& chunk_of, uint32_t receipts,
+                 bool late_receipts)
     : source_of_(workers, kNone) {
   const std::vector<collective::Op>& program = schedule.programs[rank];
   std::vector<bool> receives(schedule.ranks), sends(schedule.ranks);
@@ -34,12 +35,13 @@ Program::Program(const collective::Schedule& schedule, std::span<const uint32_t>
       add_message({.kind = kind, .slice = {first + peer, 1}}, Content::kContributions, members[peer]);
     }
   };
-  add_receipts(collective::OpKind::kSend, receives, receipts);
+  if (!late_receipts) add_receipts(collective::OpKind::kSend, receives, receipts);
   for (collective::Op op : program) {
     op.slice.first = chunk_of(op.slice.first);
     add_message(op, Content::kContributions, members[op.peer]);
   }
   add_receipts(collective::OpKind::kReceive, sends, receipts + schedule.ranks);
+  if (late_receipts) add_receipts(collective::OpKind::kSend, receives, receipts);
 }
 
 void Program::add_message(const collective::Op& op, Content content, uint32_t peer) {

@@ -39,12 +39,12 @@ class Program {
   // The program of a rank in a call (calls.h), whose messages are all copied. `members`: by rank, the worker.
   // `workers`: their number in the job. `chunk_of`: the number that a chunk has in this rank's work buffer.
   //
-  // *Receipts* begin and end it: a chunk for each rank, at `receipts`, which this rank sends to the ranks from which it
-  // receives; and behind these a chunk for each rank, which it receives from those to which it sends. Each has one
+  // *Receipts*: a chunk for each rank, at `receipts`, which this rank sends to the ranks from which it receives; and
+  // behind these a chunk for each rank, which it receives from those to which it sends, at the end. Each has one
   // element if messages go one way only between the two ranks, and else none. So a call ends only once each peer has
-  // begun it.
+  // begun it. Receipts are sent first, or with `late_receipts` last, after those from others.
   Program(const collective::Schedule& schedule, std::span<const uint32_t> members, uint32_t rank, uint32_t workers,
-          const std::function<uint32_t(uint32_t)>& chunk_of, uint32_t receipts);
+          const std::function<uint32_t(uint32_t)>& chunk_of, uint32_t receipts, bool late_receipts);
 
   const std::vector<Operation>& operations() const { return operations_; }
   // All-gather: by worker, the block of its contribution; n of them. All-reduce: empty.

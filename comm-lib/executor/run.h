@@ -12,11 +12,13 @@
 namespace gleaner::executor {
 
 class RunOwner;
+class StartQueue;
 
 struct Run {
   static constexpr uint32_t kNone = UINT32_MAX;
   Cursor cursor;
   RunOwner* owner = nullptr;
+  StartQueue* queue = nullptr;  // which decides when the run begins
   Subject subject;
   Order order;
   uint64_t bytes = 0;   // of partial sums, which count in the StartQueue's limit

@@ -257,6 +257,100 @@ TEST(Calls, WrongArgumentsAreErrors) {
   EXPECT_THAT(std::string(group.job[0].add_group(6, {0, 2}).message()), HasSubstr("does not have"));
   EXPECT_THAT(std::string(group.job[0].add_group(6, {1}).message()), HasSubstr("no member"));
   EXPECT_THAT(std::string(group.job.call(0, {.group = 9}).message()), HasSubstr("no group 9"));
+  EXPECT_THAT(error_of({.collective = Postcondition::kBroadcast, .root = 65'536, .input = memory}), HasSubstr("root"));
+  EXPECT_THAT(error_of({.collective = Postcondition::kAllToAll,
+                        .input = memory,
+                        .output = memory,
+                        .sent = {1000, UINT64_MAX},
+                        .received = {1000, 0}}),
+              HasSubstr("don't add up"));
+  EXPECT_THAT(std::string(group.job[0].add_group(wire::kCallBit, {0, 1}).message()), HasSubstr("2^31"));
+}
+
+TEST(Calls, RanksChooseAnAlgorithmByTheWholeVector) {
+  for (const Postcondition each : {Postcondition::kGather, Postcondition::kScatter}) {
+    CallingGroup group(3);
+    Memory memory(1, {3, each}, 40'000);
+    for (uint32_t rank = 0; rank < 3; ++rank) ASSERT_EQ(group.call(rank, memory.call(rank)), absl::OkStatus());
+    group.deliver_all();
+    EXPECT_EQ(group.job.actions.refused, absl::OkStatus());
+    memory.expect_results();
+  }
+}
+
+TEST(Calls, EarlySlicesOfAnotherGroupWait) {
+  CallingGroup group(2);
+  for (uint32_t i = 0; i < 2; ++i) ASSERT_EQ(group.job[i].add_group(kGroup + 1, {0, 1}), absl::OkStatus());
+  Memory one(1, {2, Postcondition::kAllGather}, 100), other(2, {2, Postcondition::kAllGather}, 100);
+  const auto call = [&](uint32_t rank) {
+    Call made = other.call(rank);
+    made.group = kGroup + 1;
+    return group.job.call(rank, made);
+  };
+  ASSERT_EQ(call(1), absl::OkStatus());
+  group.deliver_all();
+  for (uint32_t rank = 0; rank < 2; ++rank) ASSERT_EQ(group.call(rank, one.call(rank)), absl::OkStatus());
+  ASSERT_EQ(call(0), absl::OkStatus());
+  group.deliver_all();
+  EXPECT_EQ(group.job.actions.refused, absl::OkStatus());
+  one.expect_results();
+  other.expect_results();
+}
+
+TEST(Calls, ACallWithoutBytesFindsRanksThatSendSome) {
+  CallingGroup group(2);
+  std::vector<std::byte> data(1000), result(2000);
+  const Call call{.collective = Postcondition::kAllGather, .input = data, .output = result};
+  ASSERT_EQ(group.call(1, call), absl::OkStatus());
+  group.deliver_all();
+  ASSERT_EQ(group.call(0, {.collective = Postcondition::kAllGather}), absl::OkStatus());
+  EXPECT_THAT(std::string(group.job.actions.refused.message()), HasSubstr("worker 1 sent more bytes"));
+}
+
+TEST(Calls, MembersInAnotherOrderAreFound) {
+  WorkerGroup job({.workers = 2, .tensors = {}});
+  std::vector<std::byte> data(10), result(20);
+  const Call call{.group = 1, .collective = Postcondition::kAllGather, .input = data, .output = result};
+  ASSERT_EQ(job[0].add_group(1, {0, 1}), absl::OkStatus());
+  ASSERT_EQ(job[1].add_group(1, {1, 0}), absl::OkStatus());
+  for (uint32_t i = 0; i < 2; ++i) ASSERT_EQ(job.call(i, call), absl::OkStatus());
+  EXPECT_EQ(job.deliver_all(), absl::OkStatus());
+  EXPECT_THAT(std::string(job.actions.refused.message()), HasSubstr("group of members with hash"));
+}
+
+TEST(Calls, ASliceThatNobodyExpectsIsAnError) {
+  CallingGroup group(4);
+  const std::vector<std::byte> data(1000);
+  ASSERT_EQ(group.call(0, {.collective = Postcondition::kBroadcast, .input = data}), absl::OkStatus());
+  exchange::Send frame = group.job.inbox(1).front();
+  frame.header.sender = 3;  // which has no messages with the root
+  frame.header.payload_bytes = 0;
+  frame.payload = {};
+  ASSERT_EQ(group.job.deliver(0, frame), absl::OkStatus());
+  EXPECT_THAT(std::string(group.job.actions.refused.message()), HasSubstr("worker 3 sent 0 bytes"));
+}
+
+// Neither worker has made the call with which the other has filled its limit.
+TEST(Calls, TensorsAndOtherGroupsGoOnBesideACallThatWaits) {
+  WorkerGroup job({.workers = 2, .tensors = {{.elements = 1000}}});
+  for (uint32_t i = 0; i < 2; ++i) {
+    for (const uint32_t number : {1, 2, 3}) ASSERT_EQ(job[i].add_group(number, {0, 1}), absl::OkStatus());
+  }
+  std::vector<std::byte> data(8 << 20), result(8 << 20);
+  for (uint32_t i = 0; i < 2; ++i) {
+    const Call waits{.id = i, .group = i + 1, .collective = Postcondition::kBroadcast, .root = i, .input = data};
+    ASSERT_EQ(job.call(i, waits), absl::OkStatus());
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    job.fill(i, 0, 1);
+    ASSERT_EQ(job.start(i), absl::OkStatus());
+    Call call{.id = 3, .group = 3, .collective = Postcondition::kBroadcast};
+    if (i == 0) call.input = data;
+    if (i == 1) call.output = result;
+    ASSERT_EQ(job.call(i, call), absl::OkStatus());
+  }
+  EXPECT_EQ(job.deliver_all(), absl::OkStatus());
+  EXPECT_EQ(job.take_done().size(), 4u) << "the tensor and the call of group 3, on both workers";
 }
 
 TEST(Calls, AFailureEndsThem) {
