@@ -3,17 +3,26 @@
 // whether the rest is a raw packet, or a list of messages in short form, which reach deeper code.
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "comm-lib/local/layout.h"
 #include "comm-lib/local/message.h"
 #include "comm-lib/local/push_pull_record.h"
 #include "comm-lib/local/requests.h"
+#include "comm-lib/local/segment.h"
 
 namespace gleaner::local {
 namespace {
 
 constexpr uint32_t kRanks = 3;
+
+class NoEvents : public Events {
+  void on_connected() override {}
+  void on_reduced(uint32_t, ReduceOp, MutableBytes, MutableBytes) override {}
+  void on_done(uint32_t, const absl::Status&) override {}
+  void on_failed(const absl::Status&) override {}
+};
 
 void read_one(const Message& message, ConstBytes payload) {
   HelloPayload hello;
@@ -29,10 +38,13 @@ void follow(Requests& rank, const Message& message, ConstBytes payload, MutableB
     const MutableBytes bytes = data.first(rank.bytes_of(tensor));
     (void)rank.start(tensor, ReduceOp::kSum, bytes, bytes);
   }
-  if (message.type == MessageType::kReduce) (void)rank.reduce(message.tensor, message.step);
+  const bool by_gpu = message.by_gpu != 0;
+  if (message.type == MessageType::kCopy) (void)rank.copy(message.tensor, message.step);
+  if (message.type == MessageType::kReduce) (void)rank.reduce(message.tensor, message.step, by_gpu);
   if (message.type == MessageType::kResult) {
-    (void)rank.finish(message.tensor, message.step, status_of(message, payload));
+    (void)rank.finish(message.tensor, message.step, status_of(message, payload), by_gpu);
   }
+  if (message.type == MessageType::kGather) (void)rank.gather(message.tensor, message.step);
   size_t budget = 1 << 20;
   while (rank.advance(budget)) {
   }
@@ -55,8 +67,9 @@ std::vector<std::byte> spell_out(ConstBytes input) {
   for (; input.size() >= 6; input = input.subspan(6)) {
     const auto at = [&](size_t i) { return static_cast<uint8_t>(input[i]); };
     Message message;
-    message.type = static_cast<MessageType>(at(0) % 12);
+    message.type = static_cast<MessageType>(at(0) % 20);
     message.detail = at(1) % 20;
+    message.by_gpu = at(1) / 20 % 2;
     message.tensor = at(2) % 5;
     message.step = at(3) % 4;
     message.version = at(4) == 255 ? uint8_t{kVersion + 1} : kVersion;
@@ -73,11 +86,12 @@ void run(ConstBytes input) {
   static const kernels::Kernels kernels = *kernels::Kernels::choose("");
   const std::vector<TensorShape> shapes = {{3, DataType::kFloat32}, {0, DataType::kInt32}, {40000, DataType::kFloat16}};
   const Layout layout = *lay_out(shapes, 0, kRanks);
-  static std::vector<std::byte> memory(layout.total_bytes());
+  static const std::unique_ptr<Segment> segment = *Segment::create(layout.total_bytes());
   static std::vector<std::byte> data(1 << 20);
-  Requests rank(1, kRanks, &kernels);
+  static NoEvents events;
+  Requests rank(1, kRanks, &kernels, &events);
   rank.add(shapes);
-  rank.attach(layout, memory.data());
+  rank.attach(layout, *segment);
   PushPullRecord record(kRanks);
   for (uint32_t i = 0; i < shapes.size(); ++i) record.add(reducers(rank.bytes_of(i), kRanks));
 
