@@ -133,6 +133,7 @@ absl::Status Calls::place(const Call& call, const CallProgram& program, Open& op
   if (call.output.empty() && open.outputs.empty()) return absl::OkStatus();
   if (call.output.size() != offset) return wrong_size("output", call.output.size(), offset);
   for (const Placed& copy : copies) {
+    if (open.bytes[copy.block] == 0) continue;  // memory without bytes may be null
     std::memmove(call.output.data() + copy.offset, call.input.data() + input_of[copy.block], open.bytes[copy.block]);
   }
   return absl::OkStatus();
