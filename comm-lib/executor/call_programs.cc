@@ -1,7 +1,6 @@
 #include "comm-lib/executor/call_programs.h"
 
 #include <algorithm>
-#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"

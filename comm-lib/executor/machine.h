@@ -59,8 +59,8 @@ class Machine {
   const Run& operator[](uint32_t run) const { return runs_[run]; }
   Peers& peers() { return peers_; }
   const Peers& peers() const { return peers_; }
-  // Adds a queue, which must outlive the machine. Runs of one queue begin in its order; those of other queues do not
-  // keep them waiting.
+  // Adds a queue, which must exist until the machine's last call. Runs of one queue begin in its order; those of other
+  // queues do not keep them waiting.
   void add_queue(StartQueue* queue);
   // Sets the limit of the partial sums of runs in flight, in bytes, of each queue.
   void set_limit(uint64_t bytes);
