@@ -12,6 +12,7 @@
 namespace gleaner::network {
 namespace {
 
+constexpr uint64_t kCallBit = uint64_t{1} << 63;  // in the ids of calls, which pieces do not have
 constexpr absl::Duration kTick = absl::Milliseconds(5);
 constexpr absl::Duration kMeasureEvery = absl::Seconds(1);
 
@@ -197,6 +198,18 @@ void NetworkStage::fail(const absl::Status& status) {
   flush();
 }
 
+absl::Status NetworkStage::add_group(uint32_t group, std::vector<uint32_t> members) {
+  if (!is_following()) return absl::FailedPreconditionError("a group was made before the first plan");
+  return executor_->add_group(group, std::move(members));
+}
+
+void NetworkStage::start_call(const executor::Call& call) {
+  executor::Call marked = call;
+  marked.id |= kCallBit;
+  const absl::Status status = executor_->start_call(marked, now(), exchanges_.actions());
+  if (!status.ok()) listener_->on_called(call.id, status);
+}
+
 void NetworkStage::advance() {
   flush();
   // A frame in process may cause another one. A few rounds are usually enough; the next poll() handles the rest.
@@ -236,7 +249,9 @@ void NetworkStage::flush() {
       connections_.send(send.member, send.header, std::move(send.payload));
     }
     flushing_.sends.clear();
-    for (const exchange::Done& done : flushing_.done) finish(done.id, done.status);
+    for (const exchange::Done& done : flushing_.done) {
+      (done.id & kCallBit) != 0 ? listener_->on_called(done.id & ~kCallBit, done.status) : finish(done.id, done.status);
+    }
     flushing_.done.clear();
   }
 }

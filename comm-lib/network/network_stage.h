@@ -36,6 +36,7 @@
 
 namespace gleaner::executor {
 class Executor;
+struct Call;
 }  // namespace gleaner::executor
 
 namespace gleaner::network {
@@ -78,6 +79,10 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   bool connected() const override { return supervision_.has_value() && supervision_->all_up(); }
   bool idle() const override { return exchanges_.idle() && colocated_.idle(); }
   bool may_leave() const override;
+  // Make a group of workers, and start a call of it (comm-lib/executor/calls.h). The listener learns the outcome of a
+  // call, also of one that can't start. FailedPrecondition: there is no plan yet.
+  absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
+  void start_call(const executor::Call& call);
   // Names the summers that are not connected, or else those from which results are due.
   std::string describe_waiting() const override;
   // Returns the members from which frames are due; the one that has been silent for longest comes first.
@@ -130,8 +135,8 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   std::optional<pipeline::Welcome> welcome_;
   ColocatedSummer colocated_;
   exchange::Exchanges exchanges_;
-  session::Session* session_ = nullptr;           // one of exchanges_
-  const executor::Executor* executor_ = nullptr;  // one of exchanges_
+  session::Session* session_ = nullptr;     // one of exchanges_
+  executor::Executor* executor_ = nullptr;  // one of exchanges_
   exchange::Actions flushing_;
   std::optional<OwnerSupervision> supervision_;  // from the first commit on
   OwnerEpochs owner_epochs_;

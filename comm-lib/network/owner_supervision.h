@@ -35,6 +35,8 @@ class NetworkListener {
   // An owner follows the plan of `epoch`, which is later than the plan in force here. `by_rank`: the owner is a
   // worker's colocated summer. Called at most once for each epoch and value of `by_rank`.
   virtual void on_owner_follows(uint32_t epoch, bool by_rank) = 0;
+  // A call of a group (NetworkStage::start_call()) has ended.
+  virtual void on_called(uint64_t id, const absl::Status& outcome) = 0;
 };
 
 class OwnerSupervision {

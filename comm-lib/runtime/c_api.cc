@@ -18,6 +18,7 @@
 #include "comm-lib/runtime/rank.h"
 #include "comm-lib/runtime/workers_changed.h"
 #include "common/base/openssl_lifetime.h"
+#include "common/base/status_macros.h"
 
 struct gln_session {
   std::unique_ptr<gleaner::runtime::Rank> rank;
@@ -99,6 +100,47 @@ gln_status with_rank(gln_session* session, Call&& call) {
 
 absl::Status null_argument(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat(name, " is NULL"));
+}
+
+absl::StatusOr<gleaner::collective::Postcondition> collective_of(gln_collective collective) {
+  using gleaner::collective::Postcondition;
+  switch (collective) {
+    case GLN_BROADCAST:
+      return Postcondition::kBroadcast;
+    case GLN_ALL_GATHER:
+      return Postcondition::kAllGather;
+    case GLN_GATHER:
+      return Postcondition::kGather;
+    case GLN_SCATTER:
+      return Postcondition::kScatter;
+    case GLN_ALL_TO_ALL:
+      return Postcondition::kAllToAll;
+    case GLN_COLLECTIVE_IS_INT:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("collective ", static_cast<int>(collective), " is not a value of gln_collective"));
+}
+
+absl::StatusOr<gleaner::executor::Call> call_of(const gln_call& given) {
+  if (given.size != sizeof(gln_call)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("call.size is ", given.size, ", expected ", sizeof(gln_call), ": start from GLN_CALL_INIT"));
+  }
+  if (given.input == nullptr && given.input_bytes > 0) return null_argument("input");
+  if (given.output == nullptr && given.output_bytes > 0) return null_argument("output");
+  if ((given.sent == nullptr) != (given.received == nullptr)) return null_argument("one of sent and received");
+  gleaner::executor::Call call;
+  GLN_ASSIGN_OR_RETURN(call.collective, collective_of(given.collective));
+  call.group = given.group;
+  call.root = given.root;
+  call.input = {static_cast<const std::byte*>(given.input), given.input_bytes};
+  call.output = {static_cast<std::byte*>(given.output), given.output_bytes};
+  if (given.sent != nullptr) {
+    call.sent.assign(given.sent, given.sent + given.ranks);
+    call.received.assign(given.received, given.received + given.ranks);
+  }
+  return call;
 }
 
 // Fills in the part of a struct that the caller's version of the struct has. Its first member `size` is the size of
@@ -284,6 +326,25 @@ gln_status gln_push_pull_on_stream(gln_session* session, uint32_t tensor, const 
     if (handle == nullptr) return null_argument("handle");
     const gleaner::runtime::DeviceStream gpu{{device}, stream_of(stream)};
     auto id = rank.push_pull(tensor, input, output, narrow<gleaner::ReduceOp>(op), gpu);
+    if (id.ok()) *handle = *id;
+    return id.status();
+  });
+}
+
+gln_status gln_add_group(gln_session* session, uint32_t group, const uint32_t* members, uint32_t count) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (members == nullptr) return null_argument("members");
+    return rank.add_group(group, {members, members + count});
+  });
+}
+
+gln_status gln_start_call(gln_session* session, const gln_call* call, uint64_t* handle) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (call == nullptr) return null_argument("call");
+    if (handle == nullptr) return null_argument("handle");
+    auto made = call_of(*call);
+    if (!made.ok()) return made.status();
+    auto id = rank.call(*std::move(made));
     if (id.ok()) *handle = *id;
     return id.status();
   });

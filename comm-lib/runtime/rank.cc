@@ -129,6 +129,20 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
   return handle;
 }
 
+absl::Status Rank::add_group(uint32_t group, std::vector<uint32_t> members) {
+  GLN_RETURN_IF_ERROR(state_.usable());
+  return io_.add_group(group, std::move(members));
+}
+
+absl::StatusOr<uint64_t> Rank::call(executor::Call call) {
+  GLN_RETURN_IF_ERROR(state_.usable());
+  if (state_.rank_info().local_ranks > 1) return absl::FailedPreconditionError("there is no group");
+  call.id = handles_.open();
+  const uint64_t handle = call.id;
+  io_.call(std::move(call));
+  return handle;
+}
+
 absl::StatusOr<std::string> Rank::tensor_plan(uint32_t tensor) {
   GLN_ASSIGN_OR_RETURN(const std::string name, declarations_.name_of(tensor));
   return io_.tensor_plan(name);

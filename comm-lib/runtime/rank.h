@@ -39,6 +39,9 @@ class Rank {
   // `gpu`: the memory is that of a GPU, and is used on this stream of the program. Without it, it is the host's.
   absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op,
                                      std::optional<DeviceStream> gpu = {});
+  // Make a group of workers, and start a call of it (comm-lib/executor/calls.h).
+  absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
+  absl::StatusOr<uint64_t> call(executor::Call call);
   Handles& handles() { return handles_; }
   // Waits as Handles::wait(), and counts the time waited unless the request was done before. Returns the outcome. If
   // the memory is that of a GPU, all that the program queues from now on, on `stream` or else on that of the request,

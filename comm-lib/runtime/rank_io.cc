@@ -75,6 +75,19 @@ bool RankIo::begin_here(DeclaredRequest& request) {
   return first;
 }
 
+absl::Status RankIo::add_group(uint32_t group, std::vector<uint32_t> members) {
+  if (state_.rank_info().local_ranks > 1) {
+    return absl::FailedPreconditionError(
+        "groups need workers of one rank each, and this job has several local ranks: start each rank as a worker");
+  }
+  const absl::MutexLock lock(&loop_.turn());
+  return network_->add_group(group, std::move(members));
+}
+
+void RankIo::call(executor::Call call) {
+  loop_.post([this, call = std::move(call)] { network_->start_call(call); });
+}
+
 void RankIo::step() {
   loop_.post([this] { statistics_.step(); });
 }

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "comm-lib/executor/calls.h"
 #include "comm-lib/pipeline/pipeline.h"
 #include "comm-lib/runtime/config.h"
 #include "comm-lib/runtime/handles.h"
@@ -51,6 +52,10 @@ class RankIo : public member::Listener,
   void push_pull(DeclaredRequest request) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Ends the session with an error that concerns all ranks, such as a failure of the GPU.
   void end_session(const absl::Status& why) { on_failed(why); }
+  // Makes a group of workers, and starts a call of it, whose id is a handle. FailedPrecondition: the worker has several
+  // local ranks.
+  absl::Status add_group(uint32_t group, std::vector<uint32_t> members) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  void call(executor::Call call);
   // Ends a step of the program.
   void step();
   absl::Status register_memory(MutableBytes memory) ABSL_LOCKS_EXCLUDED(loop_.turn());
@@ -77,6 +82,7 @@ class RankIo : public member::Listener,
   void on_done(uint64_t handle, const absl::Status& status) override { flow_.on_done(handle, status); }
   void on_failed(const absl::Status& status) override;
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
+  void on_called(uint64_t handle, const absl::Status& outcome) override { flow_.on_called(handle, outcome); }
   void on_owner_follows(uint32_t epoch, bool by_rank) override { client_->on_owner_follows(epoch, by_rank); }
 
   // IoLoop::Work.
@@ -118,7 +124,7 @@ class RankIo : public member::Listener,
   Statistics& statistics_;
   trace::Recorder recorder_;
   std::unique_ptr<pipeline::Pipeline> pipeline_;
-  const network::NetworkStage* network_ = nullptr;
+  network::NetworkStage* network_ = nullptr;
   RequestFlow flow_;
   member::Client* client_ = nullptr;
   Observation observed_;

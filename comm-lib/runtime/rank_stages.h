@@ -13,7 +13,7 @@ namespace gleaner::runtime {
 
 struct RankStages {
   std::vector<std::unique_ptr<pipeline::Stage>> list;  // from the rank to the network
-  const network::NetworkStage* network = nullptr;      // one of the list; null on local ranks above 0
+  network::NetworkStage* network = nullptr;            // one of the list; null on local ranks above 0
 };
 
 // The pointers must outlive the stages. Errors are those of a colocated summer that can't listen.

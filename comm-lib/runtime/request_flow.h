@@ -33,6 +33,8 @@ class RequestFlow {
   void on_plan(const plan::Plan& plan);
   // Ends a started request; OK: its output holds the result.
   void on_done(uint64_t handle, const absl::Status& status);
+  // Records the outcome of a call of a group, of which the flow knows nothing else.
+  void on_called(uint64_t handle, const absl::Status& outcome) { table_.refuse(handle, outcome); }
   // Ends all requests.
   void end_all(const absl::Status& status);
   // Swaps the outcomes since the last call with `outcomes`, which must be empty.

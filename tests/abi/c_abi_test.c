@@ -162,6 +162,66 @@ static void broadcasts(gln_session* session, const gln_rank_info* where) {
   check_error(gln_broadcast(session, "bytes", data, sizeof data, where->ranks), GLN_INVALID_ARGUMENT, "not a rank");
 }
 
+/* All ranks are a group, in reverse order. */
+static void calls(gln_session* session, const gln_rank_info* where) {
+  enum { kGroup = 3, kMost = 8 };
+  uint32_t members[kMost];
+  for (uint32_t i = 0; i < where->ranks; ++i) members[i] = where->ranks - 1 - i;
+  if (where->local_ranks > 1) {
+    check_error(gln_add_group(session, kGroup, members, where->ranks), GLN_FAILED_PRECONDITION, "local ranks");
+    return;
+  }
+  CHECK(gln_add_group(session, kGroup, members, where->ranks) == GLN_OK);
+  const uint32_t rank = where->ranks - 1 - where->rank;
+  uint64_t handle = 0;
+  uint64_t gathered[kMost] = {0};
+  uint64_t got[kMost] = {0};
+  uint64_t mine = 100 + rank;
+  gln_call call = GLN_CALL_INIT;
+  call.group = kGroup;
+  call.collective = GLN_ALL_GATHER;
+  call.input = &mine;
+  call.input_bytes = sizeof mine;
+  call.output = gathered;
+  call.output_bytes = where->ranks * sizeof mine;
+  CHECK(gln_start_call(session, &call, &handle) == GLN_OK && gln_wait(session, handle, -1) == GLN_OK);
+  for (uint32_t i = 0; i < where->ranks; ++i) CHECK(gathered[i] == 100 + i);
+
+  /* Rank i sends i + j bytes to rank j. */
+  unsigned char sent[64], received[64];
+  uint64_t to[kMost], from[kMost];
+  call.collective = GLN_ALL_TO_ALL;
+  call.input = sent;
+  call.output = received;
+  call.input_bytes = 0;
+  for (uint32_t i = 0; i < where->ranks; ++i) call.input_bytes += to[i] = from[i] = rank + i;
+  memset(sent, (int)rank, sizeof sent);
+  call.output_bytes = call.input_bytes;
+  call.sent = to;
+  call.received = from;
+  call.ranks = where->ranks;
+  CHECK(gln_start_call(session, &call, &handle) == GLN_OK && gln_wait(session, handle, -1) == GLN_OK);
+  for (uint64_t i = 0, at = 0; i < where->ranks; ++i) {
+    for (uint64_t j = 0; j < rank + i; ++j) CHECK(received[at++] == i);
+  }
+
+  const gln_call empty = GLN_CALL_INIT;
+  call = empty;
+  call.group = kGroup;
+  *(rank == 0 ? (const void**)&call.input : (const void**)&call.output) = rank == 0 ? (void*)gathered : (void*)got;
+  *(rank == 0 ? &call.input_bytes : &call.output_bytes) = sizeof got;
+  CHECK(gln_start_call(session, &call, &handle) == GLN_OK && gln_wait(session, handle, -1) == GLN_OK);
+  CHECK(rank == 0 || memcmp(got, gathered, sizeof got) == 0);
+
+  check_error(gln_start_call(session, NULL, &handle), GLN_INVALID_ARGUMENT, "call is NULL");
+  check_error(gln_add_group(session, kGroup, members, where->ranks), GLN_INVALID_ARGUMENT, "exists");
+  call.root = where->ranks;
+  CHECK(gln_start_call(session, &call, &handle) == GLN_OK);
+  check_error(gln_wait(session, handle, -1), GLN_INVALID_ARGUMENT, "root");
+  call.size = 1;
+  check_error(gln_start_call(session, &call, &handle), GLN_INVALID_ARGUMENT, "GLN_CALL_INIT");
+}
+
 /* A forked child has a copy of the session's memory, but not its threads, so every call must fail at once. */
 static void forked_child(gln_session* session) {
   const pid_t child = fork();
@@ -189,6 +249,7 @@ static void job(void) {
   running_sums(session, &where);
   wrong_calls(session);
   broadcasts(session, &where);
+  calls(session, &where);
   forked_child(session);
   CHECK(gln_step(session) == GLN_OK);
   CHECK(gln_add_wait(session, 0.5) == GLN_OK);

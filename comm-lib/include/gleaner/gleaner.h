@@ -233,6 +233,46 @@ GLN_API gln_status gln_push_pull(gln_session* session, uint32_t tensor, const vo
 GLN_API gln_status gln_push_pull_on_stream(gln_session* session, uint32_t tensor, const void* input, void* output,
                                            gln_op op, int device, void* stream, uint64_t* handle);
 
+/* Makes a group of ranks: member i has rank i in it. All members must make it, with the same number and members. A job
+ * whose workers have one local rank each has groups. GLN_INVALID_ARGUMENT: a rank is named twice or does not exist,
+ * this rank is no member, or the group exists. GLN_FAILED_PRECONDITION: workers have several local ranks. */
+GLN_API gln_status gln_add_group(gln_session* session, uint32_t group, const uint32_t* members, uint32_t count);
+
+/* Collectives that move bytes. */
+typedef enum gln_collective {
+  GLN_BROADCAST = 1,  /* the root's input goes to all; the root may have no output */
+  GLN_ALL_GATHER = 2, /* each rank gets the inputs of all, in the order of ranks */
+  GLN_GATHER = 3,     /* the root does */
+  GLN_SCATTER = 4,    /* each rank gets its part of the root's input */
+  GLN_ALL_TO_ALL = 5, /* each rank gets a part of each rank's input */
+  GLN_COLLECTIVE_IS_INT = 0x7fffffff
+} gln_collective;
+
+/* A call of a collective. Initialize it with GLN_CALL_INIT. */
+typedef struct gln_call {
+  size_t size;
+  uint32_t group;
+  gln_collective collective;
+  uint32_t root; /* a rank of the group */
+  const void* input;
+  uint64_t input_bytes; /* 0 where the rank has no input */
+  void* output;
+  uint64_t output_bytes;
+  /* GLN_ALL_TO_ALL: the bytes for and from each rank, and the number of ranks; NULL and 0: the same for all ranks */
+  const uint64_t* sent;
+  const uint64_t* received;
+  uint32_t ranks;
+} gln_call;
+#define GLN_CALL_INIT \
+  { sizeof(gln_call), 0, GLN_BROADCAST, 0, NULL, 0, NULL, 0, NULL, NULL, 0 }
+
+/* Starts a call. Sets *handle, which the caller passes to gln_wait(). All members of the group must make the same calls
+ * in the same order, with sizes that fit; if they differ, the session ends with an error that names them. Input and
+ * output belong to the caller, which must keep them valid and not touch them until the call is done. They must not
+ * overlap. GLN_INVALID_ARGUMENT: a pointer is NULL, or `size` is wrong. gln_wait() returns later errors, such as a
+ * group that does not exist or sizes that do not fit the collective; no other rank learns of these. */
+GLN_API gln_status gln_start_call(gln_session* session, const gln_call* call, uint64_t* handle);
+
 /* Registers memory that must exist until gln_unregister_memory(). RDMA adapters then register it once, and
  * requests whose `input` lies in it need no copy. Optional. It has no effect without RDMA or on workers with several
  * local ranks. The memory still belongs to the caller. GLN_INVALID_ARGUMENT: `bytes` is 0, or some of the bytes are
