@@ -114,11 +114,7 @@ class Worker : private pipeline::Listener, private NetworkListener {
     lost_.push_back({member, ends_job, why});
   }
   void on_owner_follows(uint32_t epoch, bool by_rank) override { (by_rank ? by_ranks_ : by_summers_).push_back(epoch); }
-  void on_called(
-      uint64_t,
-      const absl::Status void on_failed(const absl::Status& why) override { failed_.Update(why); } outcome) override {
-    done_ = outcome;
-  }
+  void on_called(uint64_t, const absl::Status& outcome) override { done_ = outcome; }
   void on_failed(const absl::Status& why) override { failed_.Update(why); }
 
   trace::Recorder recorder_;
