@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "comm-lib/include/gleaner/gleaner.h"
 #include "comm-lib/runtime/broadcast.h"
+#include "comm-lib/runtime/host_sum.h"
 #include "comm-lib/runtime/rank.h"
 #include "comm-lib/runtime/workers_changed.h"
 #include "common/base/openssl_lifetime.h"
@@ -395,6 +396,17 @@ gln_status gln_broadcast(gln_session* session, const char* name, void* data, uin
     if (name == nullptr) return null_argument("name");
     if (data == nullptr && bytes > 0) return null_argument("data");
     return gleaner::runtime::broadcast(rank, name, {static_cast<std::byte*>(data), bytes}, root);
+  });
+}
+
+gln_status gln_sum(gln_data_type type, gln_op op, const void* const* sources, uint32_t count, void* output,
+                   uint64_t elements) {
+  return guarded([&]() -> absl::Status {
+    if (sources == nullptr) return null_argument("sources");
+    std::vector<const std::byte*> from(count);
+    for (uint32_t i = 0; i < count; ++i) from[i] = static_cast<const std::byte*>(sources[i]);
+    return gleaner::runtime::sum_on_host(narrow<gleaner::DataType>(type), narrow<gleaner::ReduceOp>(op), from,
+                                         static_cast<std::byte*>(output), elements);
   });
 }
 

@@ -12,7 +12,6 @@
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
-#include "common/kernels/kernels.h"
 
 namespace gleaner::runtime {
 namespace {
@@ -145,11 +144,7 @@ absl::Status read_tuning(const gln_options& options, Config& config) {
   GLN_RETURN_IF_ERROR(read_size("GLEANER_SUMMER_MEMORY", &config.summer_memory_bytes));
   GLN_RETURN_IF_ERROR(read_size("GLEANER_GPU_MEMORY", &config.gpu_memory_bytes));
   config.kernel = value_of(nullptr, "GLEANER_KERNEL");
-  if (!kernels::Kernels::choose(config.kernel).ok()) {
-    return wrong(
-        "GLEANER_KERNEL", config.kernel,
-        absl::StrCat("a kernel that this processor can run: ", absl::StrJoin(kernels::available_variants(), " or ")));
-  }
+  GLN_RETURN_IF_ERROR(read_kernels().status());
   if (options.open_timeout_seconds > 0) {
     config.open_timeout = absl::Seconds(options.open_timeout_seconds);
   } else {
@@ -172,6 +167,15 @@ void complete_address(Config& config) {
   if (!config.address.host.empty() && !listens_everywhere) return;
   const std::string host = source_host(config.coordinator).value_or("127.0.0.1");
   (listens_everywhere ? config.advertise : config.address.host) = host;
+}
+
+absl::StatusOr<kernels::Kernels> read_kernels() {
+  const std::string name = value_of(nullptr, "GLEANER_KERNEL");
+  auto chosen = kernels::Kernels::choose(name);
+  if (chosen.ok()) return chosen;
+  return wrong(
+      "GLEANER_KERNEL", name,
+      absl::StrCat("a kernel that this processor can run: ", absl::StrJoin(kernels::available_variants(), " or ")));
 }
 
 absl::StatusOr<Config> read_config(const gln_options& options) {

@@ -11,6 +11,7 @@
 #include "comm-lib/include/gleaner/gleaner.h"
 #include "common/base/address.h"
 #include "common/base/log.h"
+#include "common/kernels/kernels.h"
 #include "common/transport/factory/factory.h"
 
 namespace gleaner::runtime {
@@ -42,6 +43,9 @@ struct Config {
 // this machine sends to the coordinator. If that is not known, e.g. since the coordinator's name is not known yet, the
 // address becomes a loopback address.
 void complete_address(Config& config);
+
+// Chooses the kernels that GLEANER_KERNEL names. InvalidArgument: this processor has no such kernels.
+absl::StatusOr<kernels::Kernels> read_kernels();
 
 // Reads all settings and the token file. InvalidArgument names the variable and says how to write its value.
 absl::StatusOr<Config> read_config(const gln_options& options);

@@ -62,12 +62,38 @@ static void bad_options(void) {
   check_error(gln_open(&options, &session), GLN_INVALID_ARGUMENT, "GLN_OPTIONS_INIT");
 }
 
+static void sums_of_memory(void) {
+  const float a[3] = {1, 2, 3};
+  float b[3] = {10, 20, 30};
+  float c[3] = {1e8f, -1e8f, 0};
+  const void* sources[] = {a, b, c};
+  int32_t ints[2] = {INT32_MAX, 7};
+  const int32_t ones[2] = {1, 1};
+  const void* of_ints[] = {ints, ones};
+  const void* none[] = {a, NULL};
+  CHECK(gln_sum(GLN_FLOAT32, GLN_SUM, sources, 2, b, 3) == GLN_OK && b[0] == 11 && b[1] == 22 && b[2] == 33);
+  CHECK(gln_sum(GLN_FLOAT32, GLN_AVERAGE, sources, 3, c, 3) == GLN_OK);
+  CHECK(c[0] == (12.0f + 1e8f) / 3 && c[1] == (24.0f - 1e8f) / 3 && c[2] == 12);
+  CHECK(gln_sum(GLN_INT32, GLN_SUM, of_ints, 2, ints, 2) == GLN_OK && ints[0] == INT32_MIN && ints[1] == 8);
+  CHECK(gln_sum(GLN_FLOAT64, GLN_SUM, none, 2, NULL, 0) == GLN_OK);
+  check_error(gln_sum(GLN_INT32, GLN_AVERAGE, of_ints, 2, ints, 2), GLN_INVALID_ARGUMENT, "int32");
+  check_error(gln_sum(GLN_FLOAT32, GLN_ACCUMULATE, sources, 2, b, 3), GLN_INVALID_ARGUMENT, "op 3");
+  check_error(gln_sum((gln_data_type)257, GLN_SUM, sources, 2, b, 3), GLN_INVALID_ARGUMENT, "data type 0");
+  check_error(gln_sum(GLN_FLOAT32, GLN_SUM, NULL, 2, b, 3), GLN_INVALID_ARGUMENT, "sources is NULL");
+  check_error(gln_sum(GLN_FLOAT32, GLN_SUM, none, 2, b, 3), GLN_INVALID_ARGUMENT, "source 1 is NULL");
+  check_error(gln_sum(GLN_FLOAT32, GLN_SUM, sources, 2, NULL, 3), GLN_INVALID_ARGUMENT, "output is NULL");
+  check_error(gln_sum(GLN_FLOAT32, GLN_SUM, sources, 0, b, 3), GLN_INVALID_ARGUMENT, "count is 0");
+  check_error(gln_sum(GLN_FLOAT32, GLN_SUM, sources, 2, b + 1, 2), GLN_INVALID_ARGUMENT, "source 1 overlap");
+  check_error(gln_sum(GLN_FLOAT64, GLN_SUM, sources, 2, b, UINT64_MAX / 8 + 1), GLN_INVALID_ARGUMENT, "elements");
+}
+
 static void offline(void) {
   CHECK(strcmp(gln_version(), GLEANER_EXPECTED_VERSION) == 0);
   CHECK(strcmp(gln_status_name(GLN_UNAVAILABLE), "UNAVAILABLE") == 0);
   CHECK(strcmp(gln_status_name(99), "unknown status") == 0);
   calls_without_a_session();
   bad_options();
+  sums_of_memory();
 }
 
 /* Every rank contributes rank + 1. The last element is NaN on rank 0, so its sum must be NaN. */

@@ -318,6 +318,17 @@ GLN_API gln_status gln_next_done(gln_session* session, double timeout_seconds, u
  */
 GLN_API gln_status gln_broadcast(gln_session* session, const char* name, void* data, uint64_t bytes, uint32_t root);
 
+/* Sums memory of the host, without a session: output[e] = sources[0][e] + sources[1][e] + ... in this order, with
+ * GLN_AVERAGE divided by `count`. The bits are those that a job's sums have: additions of fp16 and bf16 are made in
+ * fp32, the result is rounded once, and int32 wraps around. Each source and the output have `elements` elements, at any
+ * alignment. The output may be the same memory as a source, and must not overlap one in part. The first call in a
+ * process reads GLEANER_KERNEL. Forked children may call this function, too.
+ *
+ * GLN_INVALID_ARGUMENT: a pointer is NULL though there are elements, `count` is 0, `type` has no such `op`, memory
+ * overlaps in part, or GLEANER_KERNEL names no kernel of this processor. */
+GLN_API gln_status gln_sum(gln_data_type type, gln_op op, const void* const* sources, uint32_t count, void* output,
+                           uint64_t elements);
+
 /* Counts an iteration of training in gln_stats. Optional: without it, the tensor with the most requests gives the
  * number of iterations. */
 GLN_API gln_status gln_step(gln_session* session);
