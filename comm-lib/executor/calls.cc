@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::executor {
@@ -151,7 +152,13 @@ absl::Status Calls::start(const Call& call, absl::Duration now, Actions& actions
   }
   const uint32_t code = CallPrograms::code_of(call.collective, call.root, vector_bytes(call, group), group);
   GLN_ASSIGN_OR_RETURN(const CallProgram* const program, programs_.find(call.group, group, code));
-  Open open{.id = call.id, .input = call.input, .output = call.output, .program = program};
+  Open open{.id = call.id,
+            .group = call.group,
+            .number = group.next,
+            .collective = call.collective,
+            .input = call.input,
+            .output = call.output,
+            .program = program};
   GLN_RETURN_IF_ERROR(measure(call, group, *program, open));
   GLN_RETURN_IF_ERROR(place(call, *program, open));
   for (uint32_t block = 0; block < program->blocks(); ++block) {
@@ -274,6 +281,39 @@ absl::Status Calls::deliver(uint32_t index, const wire::Header& header, Buffer p
   }
   machine_.deliver(index, header.sender, std::move(payload), now, actions);
   return absl::OkStatus();
+}
+
+std::string Calls::describe(uint64_t id) const {
+  uint32_t index = 0;
+  while (index < calls_.size() && (calls_[index].missing == 0 || calls_[index].id != id)) ++index;
+  if (index == calls_.size()) return "";
+  const Open& call = calls_[index];
+  const uint32_t subject = wire::kCallBit | call.group;
+  const Run& first = machine_[runs_.lower_bound({subject, call.number, 0})->second];
+  const Run& first_of_group = machine_[runs_.lower_bound({subject, 0, 0})->second];
+  if (first.cursor.has_begun() || &first == &first_of_group) {
+    return absl::StrCat(name_of(call), " waits for ", describe_missing(first));
+  }
+  return absl::StrCat(name_of(call), " waits for its turn after ", name_of(calls_[first_of_group.piece]),
+                      ", which waits for ", describe_missing(first_of_group));
+}
+
+std::string Calls::name_of(const Open& call) const {
+  return absl::StrCat(name_of_call(call.group, call.number), " (", collective::name_of(call.collective), ")");
+}
+
+// Returns the ranks from which a run has nothing, or else those from which it lacks slices.
+std::string Calls::describe_missing(const Run& run) const {
+  const Cursor& cursor = run.cursor;
+  const std::vector<uint32_t>& members = groups_.at(run.subject.tensor & ~wire::kCallBit).members;
+  std::vector<std::string> silent, late;
+  for (uint32_t rank = 0; rank < members.size(); ++rank) {
+    const uint32_t source = cursor.program().source_of(members[rank]);
+    if (source == Program::kNone || cursor.expected_bytes(source) == 0) continue;
+    const std::string name = absl::StrCat("rank ", rank, " (worker ", members[rank], ")");
+    (cursor.has_slice_from(source) ? late : silent).push_back(name);
+  }
+  return absl::StrJoin(silent.empty() ? late : silent, ", ");
 }
 
 void Calls::fail(const absl::Status& status, Actions& actions) {

@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -71,6 +72,11 @@ class Calls final : public RunOwner {
   absl::Status on_frame(const wire::Header& header, Buffer payload, absl::Duration now, Actions& actions);
 
   uint32_t in_flight() const { return calls_.in_use(); }
+  // Returns for messages which call has this id and for whom it waits, such as "call 7 of group 3 (all-gather) waits
+  // for rank 1 (worker 4)". The first part of the call that has not ended decides: the ranks named are those from which
+  // it has nothing, or else those from which it lacks bytes. Such a rank may in turn wait for others. Empty: no call in
+  // flight has this id.
+  std::string describe(uint64_t id) const;
   // Ends all calls.
   void fail(const absl::Status& status, Actions& actions);
 
@@ -87,6 +93,9 @@ class Calls final : public RunOwner {
   // A call in flight.
   struct Open {
     uint64_t id = 0;
+    uint32_t group = 0;
+    uint64_t number = 0;  // in the group
+    collective::Postcondition collective = collective::Postcondition::kAllGather;
     ConstBytes input;
     MutableBytes output;
     const CallProgram* program = nullptr;
@@ -110,6 +119,8 @@ class Calls final : public RunOwner {
   absl::Status place(const Call& call, const CallProgram& program, Open& open) const;
   uint32_t open_run(uint32_t call, const Subject& subject, StartQueue* queue);
   absl::Status deliver(uint32_t run, const wire::Header& header, Buffer payload, absl::Duration now, Actions& actions);
+  std::string name_of(const Open& call) const;
+  std::string describe_missing(const Run& run) const;
 
   const uint32_t worker_;
   Machine& machine_;

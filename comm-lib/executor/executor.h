@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -99,6 +100,7 @@ class Executor : public exchange::Exchange, private RunOwner {
   // Makes a group of workers, and starts a call in it (calls.h). FailedPrecondition: there is no plan yet.
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
   absl::Status start_call(const Call& call, absl::Duration now, Actions& actions);
+  std::string describe_call(uint64_t id) const { return calls_.describe(id); }
   // Returns the counters. The next call updates them.
   const Counters& counters() const;
 

@@ -210,6 +210,10 @@ void NetworkStage::start_call(const executor::Call& call) {
   if (!status.ok()) listener_->on_called(call.id, status);
 }
 
+std::string NetworkStage::describe_call(uint64_t id) const {
+  return is_following() ? executor_->describe_call(id | kCallBit) : "";
+}
+
 void NetworkStage::advance() {
   flush();
   // A frame in process may cause another one. A few rounds are usually enough; the next poll() handles the rest.

@@ -83,6 +83,8 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   // call, also of one that can't start. FailedPrecondition: there is no plan yet.
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
   void start_call(const executor::Call& call);
+  // Returns the text of executor::Calls::describe().
+  std::string describe_call(uint64_t id) const;
   // Names the summers that are not connected, or else those from which results are due.
   std::string describe_waiting() const override;
   // Returns the members from which frames are due; the one that has been silent for longest comes first.

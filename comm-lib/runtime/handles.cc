@@ -57,7 +57,7 @@ absl::StatusOr<Handles::Ended> Handles::wait(uint64_t handle, absl::Duration tim
     return found == open_.end() || found->second.finished;
   };
   if (!mutex_.AwaitWithTimeout(absl::Condition(&finished), timeout)) {
-    return absl::DeadlineExceededError(absl::StrCat("the push_pull is not done after ", absl::FormatDuration(timeout)));
+    return absl::DeadlineExceededError(absl::StrCat("not done after ", absl::FormatDuration(timeout)));
   }
   const auto found = open_.find(handle);
   if (found == open_.end()) return not_open(handle);
@@ -79,7 +79,7 @@ absl::StatusOr<uint64_t> Handles::next_done(absl::Duration timeout) {
     return closed_ || !unreported_.empty();
   };
   if (!mutex_.AwaitWithTimeout(absl::Condition(&something), timeout)) {
-    return absl::DeadlineExceededError("no push_pull ended in time");
+    return absl::DeadlineExceededError("no push_pull or call ended in time");
   }
   if (unreported_.empty()) return absl::FailedPreconditionError("the session is closing");
   const uint64_t handle = unreported_.front();

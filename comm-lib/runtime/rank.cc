@@ -153,6 +153,10 @@ absl::Status Rank::wait(uint64_t handle, absl::Duration timeout, std::optional<d
   const absl::Duration start = env_.clock->since_start();
   absl::StatusOr<Handles::Ended> ended = handles_.wait(handle, timeout);
   if (done.ok() && !*done) statistics_.add_wait(env_.clock->since_start() - start);
+  if (absl::IsDeadlineExceeded(ended.status())) {
+    const std::string late = io_.describe_call(handle);
+    if (!late.empty()) return absl::DeadlineExceededError(absl::StrCat(ended.status().message(), ": ", late));
+  }
   GLN_RETURN_IF_ERROR(ended.status());
   if (ended->marks == nullptr) return ended->outcome;
   // Copies may still write to the memory of a request that has failed, so the stream waits for them, too.

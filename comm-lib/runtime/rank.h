@@ -43,7 +43,8 @@ class Rank {
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
   absl::StatusOr<uint64_t> call(executor::Call call);
   Handles& handles() { return handles_; }
-  // Waits as Handles::wait(), and counts the time waited unless the request was done before. Returns the outcome. If
+  // Waits as Handles::wait(), and counts the time waited unless the request was done before. DeadlineExceeded: if the
+  // handle is of a call, the message says for whom it waits. Returns the outcome. If
   // the memory is that of a GPU, all that the program queues from now on, on `stream` or else on that of the request,
   // comes after the request's copies; if the stream can't wait, returns the driver's error and keeps the handle open.
   absl::Status wait(uint64_t handle, absl::Duration timeout, std::optional<device::CallerStream> stream = {});

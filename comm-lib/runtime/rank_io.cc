@@ -88,6 +88,12 @@ void RankIo::call(executor::Call call) {
   loop_.post([this, call = std::move(call)] { network_->start_call(call); });
 }
 
+std::string RankIo::describe_call(uint64_t handle) {
+  if (network_ == nullptr) return "";
+  const absl::MutexLock lock(&loop_.turn());
+  return network_->describe_call(handle);
+}
+
 void RankIo::step() {
   loop_.post([this] { statistics_.step(); });
 }

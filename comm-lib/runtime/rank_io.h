@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -56,6 +57,8 @@ class RankIo : public member::Listener,
   // local ranks.
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members) ABSL_LOCKS_EXCLUDED(loop_.turn());
   void call(executor::Call call);
+  // Returns the text of executor::Calls::describe() for the call with this handle.
+  std::string describe_call(uint64_t handle) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Ends a step of the program.
   void step();
   absl::Status register_memory(MutableBytes memory) ABSL_LOCKS_EXCLUDED(loop_.turn());

@@ -248,6 +248,43 @@ static void calls(gln_session* session, const gln_rank_info* where) {
   check_error(gln_start_call(session, &call, &handle), GLN_INVALID_ARGUMENT, "GLN_CALL_INIT");
 }
 
+/* Rank 0 makes its call once the others wait for it alone, which they tell it by a call of another group. */
+static void late_calls(gln_session* session, const gln_rank_info* where) {
+  enum { kLate = 8, kSignal = 9 };
+  uint32_t members[8];
+  unsigned char byte = 1, gathered[8];
+  uint64_t handle = 0, signal = 0;
+  if (where->local_ranks > 1 || where->ranks == 1) return;
+  for (uint32_t i = 0; i < where->ranks; ++i) members[i] = i;
+  CHECK(gln_add_group(session, kLate, members, where->ranks) == GLN_OK);
+  CHECK(gln_add_group(session, kSignal, members, where->ranks) == GLN_OK);
+  gln_call call = GLN_CALL_INIT;
+  call.group = kLate;
+  call.collective = GLN_ALL_TO_ALL;
+  call.input = members;
+  call.input_bytes = where->ranks;
+  call.output = gathered;
+  call.output_bytes = where->ranks;
+  gln_call gather = GLN_CALL_INIT;
+  unsigned char signals[8];
+  gather.group = kSignal;
+  gather.collective = GLN_GATHER;
+  gather.input = &byte;
+  gather.input_bytes = 1;
+  if (where->rank == 0) {
+    gather.output = signals;
+    gather.output_bytes = where->ranks;
+  } else {
+    CHECK(gln_start_call(session, &call, &handle) == GLN_OK);
+    do {
+      CHECK(gln_wait(session, handle, 0.01) == GLN_DEADLINE_EXCEEDED);
+    } while (strstr(gln_last_error(), "call 0 of group 8 (all-to-all) waits for rank 0 (worker 0)") == NULL);
+  }
+  CHECK(gln_start_call(session, &gather, &signal) == GLN_OK && gln_wait(session, signal, -1) == GLN_OK);
+  if (where->rank == 0) CHECK(gln_start_call(session, &call, &handle) == GLN_OK);
+  CHECK(gln_wait(session, handle, -1) == GLN_OK);
+}
+
 /* A forked child has a copy of the session's memory, but not its threads, so every call must fail at once. */
 static void forked_child(gln_session* session) {
   const pid_t child = fork();
@@ -276,6 +313,7 @@ static void job(void) {
   wrong_calls(session);
   broadcasts(session, &where);
   calls(session, &where);
+  late_calls(session, &where);
   forked_child(session);
   CHECK(gln_step(session) == GLN_OK);
   CHECK(gln_add_wait(session, 0.5) == GLN_OK);

@@ -291,7 +291,10 @@ GLN_API gln_status gln_unregister_memory(gln_session* session, const void* data)
 GLN_API gln_status gln_poll(gln_session* session, uint64_t handle, int* done);
 
 /* Waits until the request is done, returns its outcome, and frees the handle. timeout_seconds < 0 waits without a
- * limit. GLN_DEADLINE_EXCEEDED: the request is not done yet; the handle stays valid. GLN_INVALID_ARGUMENT: there is no
+ * limit. GLN_DEADLINE_EXCEEDED: the request is not done yet; the handle stays valid. Of a call, the message says for
+ * which ranks of the group it waits: "not done after 5s: call 7 of group 3 (all-gather) waits for rank 1 (worker 4)".
+ * Such a rank has sent nothing to this rank, because it has not made the call or waits for others itself.
+ * GLN_INVALID_ARGUMENT: there is no
  * such handle, or this is the request's own error, such as an output that overlaps the input in part. */
 GLN_API gln_status gln_wait(gln_session* session, uint64_t handle, double timeout_seconds);
 

@@ -353,6 +353,51 @@ TEST(Calls, TensorsAndOtherGroupsGoOnBesideACallThatWaits) {
   EXPECT_EQ(job.take_done().size(), 4u) << "the tensor and the call of group 3, on both workers";
 }
 
+TEST(Calls, NamesTheRanksForWhichACallWaits) {
+  CallingGroup group(6, {4, 1, 5});
+  std::vector<std::byte> data(30), result(30);
+  const Call call{.id = 8, .collective = Postcondition::kAllToAll, .input = data, .output = result};
+  ASSERT_EQ(group.call(0, call), absl::OkStatus());
+  group.deliver_all();
+  EXPECT_EQ(group.job[4].describe_call(8),
+            "call 0 of group 5 (all-to-all) waits for rank 1 (worker 1), rank 2 (worker 5)");
+  ASSERT_EQ(group.call(2, call), absl::OkStatus());
+  group.deliver_all();
+  EXPECT_EQ(group.job[4].describe_call(8), "call 0 of group 5 (all-to-all) waits for rank 1 (worker 1)");
+  EXPECT_EQ(group.job[4].describe_call(9), "");
+  EXPECT_EQ(group.job[1].describe_call(8), "");
+  ASSERT_EQ(group.call(1, call), absl::OkStatus());
+  group.deliver_all();
+  EXPECT_EQ(group.job[4].describe_call(8), "");
+}
+
+TEST(Calls, NamesSilentRanksBeforeLateOnes) {
+  CallingGroup group(3);
+  std::vector<std::byte> data(100'000), result(100'000);
+  const Call receive{.id = 7, .collective = Postcondition::kBroadcast, .output = result};
+  ASSERT_EQ(group.call(0, {.collective = Postcondition::kBroadcast, .input = data}), absl::OkStatus());
+  ASSERT_EQ(group.call(1, receive), absl::OkStatus());
+  ASSERT_EQ(group.job.deliver_next(1), absl::OkStatus());
+  EXPECT_EQ(group.job[1].describe_call(7), "call 0 of group 5 (broadcast) waits for rank 2 (worker 2)");
+  const size_t from_root = group.job.inbox(1).size();
+  ASSERT_EQ(group.call(2, receive), absl::OkStatus());
+  ASSERT_GT(group.job.inbox(1).size(), from_root);
+  ASSERT_EQ(group.job.deliver(1, group.job.inbox(1).back()), absl::OkStatus());
+  EXPECT_EQ(group.job[1].describe_call(7), "call 0 of group 5 (broadcast) waits for rank 0 (worker 0)");
+}
+
+TEST(Calls, NamesTheCallBeforeOneThatHasNotBegun) {
+  CallingGroup group(3);
+  std::vector<std::byte> data(1 << 20);
+  ASSERT_EQ(group.call(0, {.id = 1, .collective = Postcondition::kBroadcast, .input = data}), absl::OkStatus());
+  ASSERT_EQ(group.call(0, {.id = 2, .collective = Postcondition::kScatter, .input = MutableBytes(data).first(300'000)}),
+            absl::OkStatus());
+  EXPECT_THAT(
+      group.job[0].describe_call(2),
+      HasSubstr("call 1 of group 5 (scatter) waits for its turn after call 0 of group 5 (broadcast), which waits "
+                "for rank 1 (worker 1)"));
+}
+
 TEST(Calls, AFailureEndsThem) {
   CallingGroup group(2);
   const std::vector<std::byte> data(1000);
