@@ -9,7 +9,7 @@ from unittest import mock
 import gleaner.torch as gln
 import torch
 from checking import raises, run_checks
-from gleaner import FailedPreconditionError
+from gleaner import FailedPreconditionError, InvalidArgumentError
 from small_training import (
     assert_same_parameters,
     distributed,
@@ -344,6 +344,20 @@ def check_ranks_at_different_steps_are_told() -> None:
     message = raises(FailedPreconditionError, lambda: loss_of(model, gln.rank(), 1).backward())
     assert "rank 0 averages gradients for the 2nd time in its step 1" in message, message
     assert "rank 1 averages gradients for the 1st time in its step 2" in message, message
+
+
+def check_passes_may_change_in_training() -> None:
+    model, expected = net(), net()
+    optimizer = distributed(model)
+    optimizer.set_backward_passes_per_step(2)
+    reference(expected, momentum(expected), steps=2, passes=2)
+    for step in range(2):
+        optimizer.zero_grad()
+        for number in range(2):
+            loss_of(model, gln.rank(), step * 2 + number).backward()
+        optimizer.step()
+    assert_same_parameters(model, expected)
+    assert "at least 1" in raises(InvalidArgumentError, lambda: optimizer.set_backward_passes_per_step(0))
 
 
 if __name__ == "__main__":

@@ -70,9 +70,14 @@ def take_step(model: nn.Module, optimizer: torch.optim.Optimizer, number: int, d
 
 
 def reference(
-    model: Net, optimizer: torch.optim.Optimizer, steps: int, passes: int = 1, detour_rank: int | None = None
+    model: Net,
+    optimizer: torch.optim.Optimizer,
+    steps: int,
+    passes: int = 1,
+    detour_rank: int | None = None,
+    sent_as: torch.dtype = torch.float32,
 ) -> None:
-    """Trains in this process alone, with the same result as all ranks together."""
+    """Trains in this process alone, with the same result as all ranks together, which send gradients as `sent_as`."""
     parameters = list(model.parameters())
     for step in range(steps):
         everyones = []
@@ -82,15 +87,20 @@ def reference(
                 loss_of(model, rank, step * passes + number, rank == detour_rank).backward()
             everyones.append([None if p.grad is None else p.grad.clone() for p in parameters])
         for parameter, parts in zip(parameters, zip(*everyones)):
-            parameter.grad = averaged(parameter, parts)
+            average = averaged(parameter, [None if each is None else each.to(sent_as) for each in parts], sent_as)
+            parameter.grad = None if average is None else average.to(parameter.dtype)
         optimizer.step()
 
 
-def averaged(parameter: nn.Parameter, parts: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
+def averaged(
+    parameter: nn.Parameter, parts: Sequence[torch.Tensor | None], kind: torch.dtype = torch.float32
+) -> torch.Tensor | None:
     """Returns the average, in which a missing gradient counts as zeros. Returns None if no rank has a gradient."""
     if all(part is None for part in parts):
         return None
-    return ordered_sum([torch.zeros_like(parameter) if part is None else part for part in parts], gln.size())
+    return ordered_sum(
+        [torch.zeros_like(parameter, dtype=kind) if part is None else part for part in parts], gln.size()
+    )
 
 
 def assert_same_parameters(model: nn.Module, expected: nn.Module) -> None:

@@ -40,6 +40,7 @@ from gleaner.torch.broadcasts import (
     broadcast_optimizer_state,
     broadcast_parameters,
 )
+from gleaner.torch.compression import Compression
 from gleaner.torch.cross_barrier import CrossBarrier
 from gleaner.torch.ddp import DDPState, ddp_hook
 from gleaner.torch.joining import join
@@ -58,6 +59,7 @@ from gleaner.torch.operations import (
 from gleaner.torch.optimizer import DistributedOptimizer
 
 __all__ = [
+    "Compression",
     "CrossBarrier",
     "DDPState",
     "DistributedOptimizer",

@@ -17,6 +17,7 @@ from typing import Any, Optional
 import torch
 
 from gleaner.errors import GleanerError, InvalidArgumentError
+from gleaner.torch.compression import Compression, Compressor
 from gleaner.torch.optimizer import AveragesGradients, with_gradients
 from gleaner.torch.pieces import Pieces, Places, check_divisible, part_of, places_of
 from gleaner.torch.wrapper import check_optimizer
@@ -228,6 +229,7 @@ def CrossBarrier(
     backward_passes_per_step: int = 1,
     prioritize: bool = True,
     name: Optional[str] = None,
+    compression: Compressor = Compression.none,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer like DistributedOptimizer, but step() returns before the averages have arrived.
 
@@ -249,6 +251,7 @@ def CrossBarrier(
         prioritize: True: gradients that the next forward pass needs first are sent first. False: in the order in which
             backward() computes them.
         name: Prefix of the names of tensors; None: optimizer.0, optimizer.1, … in the order of construction.
+        compression: As in DistributedOptimizer().
 
     Returns:
         An optimizer of the class of `optimizer`, with its state and hyperparameters; use it in place of `optimizer`.
@@ -256,26 +259,38 @@ def CrossBarrier(
     Raises:
         InvalidArgumentError: `optimizer` is LBFGS, contains another optimizer or was wrapped before, some of its
             parameters are not in `model`, or `backward_passes_per_step` is below 1.
-        TypeError: `optimizer` is not an optimizer, `model` is not a module, or a parameter that requires a gradient is
-            not a dense tensor of a type that can be summed.
+        TypeError: `optimizer` is not an optimizer, `model` is not a module, `compression` is not a compressor, or a
+            parameter that requires a gradient is not a dense tensor of a type that can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
+    return crossing(UpdatesInForward, optimizer, model, backward_passes_per_step, prioritize, name, compression)
+
+
+def crossing(
+    kind: type[UpdatesInForward],
+    optimizer: torch.optim.Optimizer,
+    model: torch.nn.Module,
+    backward_passes_per_step: int,
+    prioritize: bool,
+    name: Optional[str],
+    compression: Compressor,
+) -> Any:
+    """Returns `optimizer` wrapped by `kind`. Arguments and errors are those of CrossBarrier()."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"CrossBarrier() takes the model, a torch.nn.Module, not {type(model).__name__}")
     check_optimizer(optimizer)
     check_divisible(optimizer)
-    crossing = with_gradients(
-        UpdatesInForward, optimizer, model.named_parameters(), backward_passes_per_step, prioritize, "forward", name
-    )
-    crossing._places = places_of(optimizer)
-    crossing._clear = None
+    named = model.named_parameters()
+    wrapped = with_gradients(kind, optimizer, named, backward_passes_per_step, prioritize, "forward", name, compression)
+    wrapped._places = places_of(optimizer)
+    wrapped._clear = None
     for module in model.modules():
-        hook = module.register_forward_pre_hook(_UpdateBeforeForward(crossing))
+        hook = module.register_forward_pre_hook(_UpdateBeforeForward(wrapped))
         # Hooks of others, such as those of weight_norm() and spectral_norm(), compute with parameters.
         module._forward_pre_hooks.move_to_end(hook.id, last=False)
-        module.__dict__["__getstate__"] = _UpdatedState(crossing, module)
-    model._register_state_dict_hook(_UpdateAll(crossing))  # the tensors of state_dict() share memory with parameters
-    return crossing
+        module.__dict__["__getstate__"] = _UpdatedState(wrapped, module)
+    model._register_state_dict_hook(_UpdateAll(wrapped))  # the tensors of state_dict() share memory with parameters
+    return wrapped
 
 
 class _UpdatingHook:

@@ -14,6 +14,7 @@ from gleaner.exchange import PushPullOptions
 from gleaner.lasting import LastingInputs
 from gleaner.session import Session
 from gleaner.torch.claims import Claims
+from gleaner.torch.compression import Compressor
 from gleaner.torch.recycled import RecycledTensors
 from gleaner.torch.tensors import TORCH, is_lazy
 
@@ -53,6 +54,8 @@ class Slot:
     version: int = 0  # version counter of `noted` when note() was called
     tensor: str = ""  # name of the tensor under which the gradient is sent
     handle: int = 0  # handle of the request while the gradient is in flight
+    is_compressed: bool = False  # the tensor in flight is not the gradient itself
+    context: Any = None  # what the compressor needs to decompress the average
 
     def note(self) -> None:
         """Notes parameter.grad, so that is_as_noted() detects later changes of it."""
@@ -87,12 +90,12 @@ class Slot:
 class Flights:
     """Sends the gradients of one optimizer, and makes their averages parameter.grad. Not thread safe.
 
-    An average overwrites its gradient. If another gradient may share that memory, or if the gradient is lazy
-    (tensors.py), the average gets its own memory.
+    An average overwrites its gradient. If another gradient may share that memory, if the gradient is lazy (tensors.py),
+    or if `compression` compresses it, the average gets its own memory.
     """
 
-    def __init__(self, slots: list[Slot]) -> None:
-        self._slots = slots
+    def __init__(self, slots: list[Slot], compression: Compressor) -> None:
+        self._slots, self._compression = slots, compression
         self._averages = RecycledTensors(each.parameter for each in slots)
         self._claims = Claims()  # memory that averages of gradients in flight overwrite
         self._in_flight: dict[Slot, None] = {}  # in sending order; the values are unused
@@ -106,8 +109,8 @@ class Flights:
 
     def declare(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
-            elements, data_type = TORCH.elements(slot.parameter), TORCH.data_type(slot.parameter)
-            self._session.declare(slot.tensor, elements, data_type, slot.priority)
+            tensor, _ = self._compression.compress(slot.parameter.detach())
+            self._session.declare(slot.tensor, TORCH.elements(tensor), TORCH.data_type(tensor), slot.priority)
 
     def __len__(self) -> int:
         return len(self._in_flight)
@@ -126,15 +129,21 @@ class Flights:
                 f"the gradient of {slot.name} is sparse, and only dense gradients can be averaged: make its layer with "
                 "sparse=False (torch.nn.Embedding, torch.nn.EmbeddingBag)"
             )
-        lazy = is_lazy(gradient)
-        in_place = not (slot.is_view or lazy)
-        if in_place:
-            self._claim(slot)
-        if not lazy:
-            self._lasting.register_if_unmoved(slot.tensor, TORCH, gradient)
-        slot.handle = self._push_pull(slot, gradient, in_place)
+        tensor, slot.context = self._compression.compress(gradient)
+        slot.is_compressed = tensor is not gradient
+        slot.handle = self._push_pull(slot, tensor, in_place=slot.is_compressed or self._prepare(slot))
         self._in_flight[slot] = None
         slot.install_stand_in(why)
+
+    def _prepare(self, slot: Slot) -> bool:
+        """Prepares to send the gradient itself. Returns whether the average may overwrite it."""
+        lazy = is_lazy(slot.noted)
+        if not lazy:
+            self._lasting.register_if_unmoved(slot.tensor, TORCH, slot.noted)
+        if slot.is_view or lazy:
+            return False
+        self._claim(slot)
+        return True
 
     def finish(self, slots: Iterable[Slot]) -> list[Slot]:
         """Waits for the averages of `slots`, which become parameter.grad.
@@ -148,13 +157,15 @@ class Flights:
             if not slot.is_as_noted():
                 changed.append(slot)
             slot.remove_stand_in()
-            slot.parameter.grad = self._session.synchronize(slot.handle)
-            slot.is_view, slot.noted = False, None
+            average = self._session.synchronize(slot.handle)
+            slot.parameter.grad = self._compression.decompress(average, slot.context) if slot.is_compressed else average
+            slot.is_view, slot.noted, slot.context = False, None, None
         return changed
 
     def give_zeros(self, slots: Iterable[Slot]) -> None:
         """Contributes zeros to averages that other ranks make, waits for these averages and discards them."""
-        handles = [self._push_pull(each, torch.zeros_like(each.parameter), in_place=True) for each in slots]
+        zeros = [(each, self._compression.compress(torch.zeros_like(each.parameter))[0]) for each in slots]
+        handles = [self._push_pull(slot, tensor, in_place=True) for slot, tensor in zeros]
         for handle in handles:
             self._session.synchronize(handle)
 

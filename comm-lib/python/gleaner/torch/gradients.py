@@ -14,6 +14,7 @@ import torch
 
 from gleaner.errors import FailedPreconditionError, GleanerError
 from gleaner.session import Session
+from gleaner.torch.compression import Compressor
 from gleaner.torch.fingerprint import fingerprint_of
 from gleaner.torch.flights import Flights, Slot
 from gleaner.torch.hooks import Hooks
@@ -61,6 +62,7 @@ class Gradients:
         prioritize: bool,
         wait: str,
         name: str | None,
+        compression: Compressor,
     ) -> None:
         self._wait, self._given_name = wait, name
         names = {parameter: name for name, parameter in named_parameters}
@@ -71,7 +73,7 @@ class Gradients:
         self._passes = PassCount(passes_per_step, names)
         self._slot_of: dict[torch.nn.Parameter, Slot] = {each.parameter: each for each in self._slots}
         self._trainable = {each: None for each in self._slots if each.parameter.requires_grad}
-        self._flights = Flights(self._slots)
+        self._flights = Flights(self._slots, compression)
         self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
         self._overdue: dict[torch.nn.Parameter, Slot] = {}  # slots that postpone() left in flight
         self._sent_zeros: set[Slot] = set()  # overdue slots without a gradient, for which this rank sent zeros
@@ -107,6 +109,10 @@ class Gradients:
         self._passes.reset()
         self._averaging_rounds = 0  # averaging rounds since the last step
         self._averaged = False
+
+    def set_passes_per_step(self, passes: int) -> None:
+        """Sets the number of passes of a step, of this one, too. Raises InvalidArgumentError as PassCount does."""
+        self._passes.set_per_step(passes)
 
     def abandon(self) -> None:
         """Forgets all gradients in flight and starts the step again, after their session has ended."""

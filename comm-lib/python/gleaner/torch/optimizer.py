@@ -12,6 +12,7 @@ import torch
 
 from gleaner import process
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
+from gleaner.torch.compression import Compression, Compressor, check_compression
 from gleaner.torch.deltas import Deltas
 from gleaner.torch.gradients import Gradients
 from gleaner.torch.wrapper import Wrapper, check_optimizer, mixed, parameters_of
@@ -83,6 +84,17 @@ class AveragesGradients(Wrapper):
             yield
         finally:
             self._should_synchronize = True
+
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        """Sets the number of backward passes before gradients are averaged, of the step that has begun, too.
+
+        Args:
+            passes: As `backward_passes_per_step` of DistributedOptimizer(). The same on all ranks.
+
+        Raises:
+            InvalidArgumentError: `passes` is below 1, or not a whole number.
+        """
+        self._gradients.set_passes_per_step(passes)
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         """Zeros gradients as torch.optim does, with the same arguments.
@@ -157,6 +169,7 @@ def DistributedOptimizer(
     staleness: Optional[int] = None,
     wait: str = "backward",
     name: Optional[str] = None,
+    compression: Compressor = Compression.none,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer so that gradients are averaged over all ranks.
 
@@ -187,6 +200,10 @@ def DistributedOptimizer(
         wait: "backward": backward() waits for averages. "step": step() or synchronize() waits, and every use of a
             gradient before that is an error. Not used with `asynchronous`.
         name: Prefix of the names of tensors; None: optimizer.0, optimizer.1, … in the order of construction.
+        compression: Compression.fp16 sends gradients as float16. An object with compress() and decompress() of
+            gleaner.torch.compression.Compressor does as these say; the constructor calls its compress() once for each
+            parameter, to learn the size and type of the tensors to send. The same on all ranks; not used with
+            `asynchronous`.
 
     Returns:
         An optimizer of the class of `optimizer`, with its state and hyperparameters; use it in place of `optimizer`.
@@ -195,8 +212,8 @@ def DistributedOptimizer(
         InvalidArgumentError: `optimizer` was wrapped before; `named_parameters` lacks a parameter or has a name twice;
             or another argument is out of range, or cannot be combined with the others.
         TypeError: `optimizer` is not an optimizer; `named_parameters` has elements that are not pairs; `asynchronous`
-            is not a bool; or a parameter that requires a gradient is not a dense tensor of a type that can be
-            summed.
+            is not a bool; `compression` is not a compressor; or a parameter that requires a gradient is not a dense
+            tensor of a type that can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
     if not isinstance(asynchronous, bool):
@@ -211,12 +228,14 @@ def DistributedOptimizer(
                 "backward_passes_per_step must be 1 with asynchronous=True: to use several backward passes per step, "
                 "call step() after the last of them"
             )
+        if compression is not Compression.none:
+            raise InvalidArgumentError("compression must be Compression.none with asynchronous=True: sums are float32")
         named = _named(optimizer, named_parameters)
         distributed = mixed(AccumulatesDeltas, optimizer)
         distributed._deltas = Deltas(process.current(), named, staleness, prioritize, name)
         return distributed
     return with_gradients(
-        AveragesGradients, optimizer, named_parameters, backward_passes_per_step, prioritize, wait, name
+        AveragesGradients, optimizer, named_parameters, backward_passes_per_step, prioritize, wait, name, compression
     )
 
 
@@ -228,11 +247,15 @@ def with_gradients(
     prioritize: bool,
     wait: str,
     name: Optional[str],
+    compression: Compressor,
 ) -> torch.optim.Optimizer:
     """Returns `optimizer` wrapped by `kind`, with Gradients of its parameters."""
+    check_compression(compression)
     named = _named(optimizer, named_parameters)
     distributed = mixed(kind, optimizer)
-    distributed._gradients = Gradients(process.current(), named, backward_passes_per_step, prioritize, wait, name)
+    distributed._gradients = Gradients(
+        process.current(), named, backward_passes_per_step, prioritize, wait, name, compression
+    )
     distributed._lock = distributed._gradients.lock
     distributed._gradients.optimizer = weakref.ref(distributed)
     distributed._should_synchronize = True

@@ -25,13 +25,17 @@ class PassCount:
     """
 
     def __init__(self, per_step: int, parameters: Iterable[torch.nn.Parameter]) -> None:
+        self.set_per_step(per_step)
+        self._parameters = list(parameters)
+        self.reset()
+
+    def set_per_step(self, per_step: int) -> None:
+        """Sets the number of passes of a step, of the step that has begun, too. Raises as the constructor does."""
         if not isinstance(per_step, int) or per_step < 1:
             raise InvalidArgumentError(
                 f"backward_passes_per_step must be a whole number of at least 1, not {per_step!r}"
             )
         self.per_step = per_step
-        self._parameters = list(parameters)
-        self.reset()
 
     def reset(self) -> None:
         """Forgets all passes, also a failed one."""
