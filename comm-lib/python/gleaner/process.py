@@ -54,10 +54,20 @@ def rejoin() -> None:
         GleanerError: The errors of init().
     """
     global session
+    leave_round()
+    session = _open(_options)
+
+
+def leave_round() -> None:
+    """Leaves the round of an elastic job, whose next round waits for this process and its rejoin().
+
+    Raises:
+        GleanerError: The errors of Session.close().
+    """
+    global session
     if session is not None:
         leaving, session = session, None
         leaving.close(returning=True)
-    session = _open(_options)
 
 
 def _open(options: dict[str, Any]) -> Session:

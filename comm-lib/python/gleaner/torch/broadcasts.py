@@ -103,7 +103,7 @@ def broadcast_parameters(params: NamedTensors, root_rank: int = 0) -> None:
             f"the models of two ranks differ: rank {rank} has {mine}, rank {root_rank} has {roots}; build the same "
             "model on all ranks"
         )
-    _broadcast_packed([tensor for _, tensor in tensors], root_rank)
+    broadcast_packed([tensor for _, tensor in tensors], root_rank)
 
 
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int = 0) -> None:
@@ -153,7 +153,7 @@ def _named(params: NamedTensors) -> list[tuple[str, Any]]:
     return named
 
 
-def _broadcast_packed(tensors: list[torch.Tensor], root: int) -> None:
+def broadcast_packed(tensors: list[torch.Tensor], root: int) -> None:
     """Broadcasts all tensors as one sequence of bytes, because each broadcast costs a round trip.
 
     Skips empty tensors.
