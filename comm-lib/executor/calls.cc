@@ -199,6 +199,15 @@ absl::Status Calls::check_no_more(const Key& first) const {
   return differ(extra->second.front().header, "sent more bytes than this rank expects");
 }
 
+bool Calls::has_arrived(uint32_t number) const {
+  const auto group = groups_.find(number);
+  if (group == groups_.end()) return false;
+  const Key first = {wire::kCallBit | number, group->second.next, 0};
+  const auto early = early_.lower_bound(first);
+  return early != early_.end() && std::get<0>(early->first) == std::get<0>(first) &&
+         std::get<1>(early->first) == std::get<1>(first);
+}
+
 uint32_t Calls::open_run(uint32_t call, const Subject& subject, StartQueue* queue) {
   const Open& open = calls_[call];
   std::vector<uint64_t> bytes(open.bytes.size());

@@ -71,6 +71,9 @@ class Calls final : public RunOwner {
   // Handles a kSlice or kAwait about a call. A slice has been counted by its link. An error ends the job.
   absl::Status on_frame(const wire::Header& header, Buffer payload, absl::Duration now, Actions& actions);
 
+  // Returns whether another member has sent something for this worker's next call of a group.
+  bool has_arrived(uint32_t group) const;
+
   uint32_t in_flight() const { return calls_.in_use(); }
   // Returns for messages which call has this id and for whom it waits, such as "call 7 of group 3 (all-gather) waits
   // for rank 1 (worker 4)". The first part of the call that has not ended decides: the ranks named are those from which

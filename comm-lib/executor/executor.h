@@ -101,6 +101,7 @@ class Executor : public exchange::Exchange, private RunOwner {
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
   absl::Status start_call(const Call& call, absl::Duration now, Actions& actions);
   std::string describe_call(uint64_t id) const { return calls_.describe(id); }
+  bool has_arrived(uint32_t group) const { return calls_.has_arrived(group); }
   // Returns the counters. The next call updates them.
   const Counters& counters() const;
 

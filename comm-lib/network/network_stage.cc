@@ -203,6 +203,8 @@ absl::Status NetworkStage::add_group(uint32_t group, std::vector<uint32_t> membe
   return executor_->add_group(group, std::move(members));
 }
 
+bool NetworkStage::has_arrived(uint32_t group) const { return executor_ != nullptr && executor_->has_arrived(group); }
+
 void NetworkStage::start_call(const executor::Call& call) {
   executor::Call marked = call;
   marked.id |= kCallBit;

@@ -85,6 +85,7 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   void start_call(const executor::Call& call);
   // Returns the text of executor::Calls::describe().
   std::string describe_call(uint64_t id) const;
+  bool has_arrived(uint32_t group) const;
   // Names the summers that are not connected, or else those from which results are due.
   std::string describe_waiting() const override;
   // Returns the members from which frames are due; the one that has been silent for longest comes first.

@@ -339,6 +339,15 @@ gln_status gln_add_group(gln_session* session, uint32_t group, const uint32_t* m
   });
 }
 
+gln_status gln_has_arrived(gln_session* session, uint32_t group, int* arrived) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (arrived == nullptr) return null_argument("arrived");
+    const auto answer = rank.has_arrived(group);
+    if (answer.ok()) *arrived = *answer ? 1 : 0;
+    return answer.status();
+  });
+}
+
 gln_status gln_start_call(gln_session* session, const gln_call* call, uint64_t* handle) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
     if (call == nullptr) return null_argument("call");

@@ -134,6 +134,11 @@ absl::Status Rank::add_group(uint32_t group, std::vector<uint32_t> members) {
   return io_.add_group(group, std::move(members));
 }
 
+absl::StatusOr<bool> Rank::has_arrived(uint32_t group) {
+  GLN_RETURN_IF_ERROR(state_.usable());
+  return io_.has_arrived(group);
+}
+
 absl::StatusOr<uint64_t> Rank::call(executor::Call call) {
   GLN_RETURN_IF_ERROR(state_.usable());
   if (state_.rank_info().local_ranks > 1) return absl::FailedPreconditionError("there is no group");

@@ -42,6 +42,7 @@ class Rank {
   // Make a group of workers, and start a call of it (comm-lib/executor/calls.h).
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
   absl::StatusOr<uint64_t> call(executor::Call call);
+  absl::StatusOr<bool> has_arrived(uint32_t group);
   Handles& handles() { return handles_; }
   // Waits as Handles::wait(), and counts the time waited unless the request was done before. DeadlineExceeded: if the
   // handle is of a call, the message says for whom it waits. Returns the outcome. If

@@ -84,6 +84,11 @@ absl::Status RankIo::add_group(uint32_t group, std::vector<uint32_t> members) {
   return network_->add_group(group, std::move(members));
 }
 
+bool RankIo::has_arrived(uint32_t group) {
+  const absl::MutexLock lock(&loop_.turn());
+  return network_->has_arrived(group);
+}
+
 void RankIo::call(executor::Call call) {
   loop_.post([this, call = std::move(call)] { network_->start_call(call); });
 }

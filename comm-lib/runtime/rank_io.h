@@ -59,6 +59,8 @@ class RankIo : public member::Listener,
   void call(executor::Call call);
   // Returns the text of executor::Calls::describe() for the call with this handle.
   std::string describe_call(uint64_t handle) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  // Returns whether another member has sent something for this rank's next call of a group.
+  bool has_arrived(uint32_t group) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Ends a step of the program.
   void step();
   absl::Status register_memory(MutableBytes memory) ABSL_LOCKS_EXCLUDED(loop_.turn());

@@ -273,6 +273,10 @@ typedef struct gln_call {
  * group that does not exist or sizes that do not fit the collective; no other rank learns of these. */
 GLN_API gln_status gln_start_call(gln_session* session, const gln_call* call, uint64_t* handle);
 
+/* Sets *arrived to 1 if bytes of another rank have come for this rank's next call of a group, else to 0. So a rank that
+ * makes a group with each of several senders finds the first one that has sent. */
+GLN_API gln_status gln_has_arrived(gln_session* session, uint32_t group, int* arrived);
+
 /* Registers memory that must exist until gln_unregister_memory(). RDMA adapters then register it once, and
  * requests whose `input` lies in it need no copy. Optional. It has no effect without RDMA or on workers with several
  * local ranks. The memory still belongs to the caller. GLN_INVALID_ARGUMENT: `bytes` is 0, or some of the bytes are

@@ -398,6 +398,18 @@ TEST(Calls, NamesTheCallBeforeOneThatHasNotBegun) {
                 "for rank 1 (worker 1)"));
 }
 
+TEST(Calls, TellWhetherSomethingHasArrivedForTheNextOne) {
+  CallingGroup group(2);
+  std::vector<std::byte> data(1000), result(1000);
+  EXPECT_FALSE(group.job[1].has_arrived(kGroup));
+  ASSERT_EQ(group.call(0, {.collective = Postcondition::kBroadcast, .input = data}), absl::OkStatus());
+  ASSERT_EQ(group.job.deliver_next(1), absl::OkStatus());
+  EXPECT_TRUE(group.job[1].has_arrived(kGroup));
+  EXPECT_FALSE(group.job[1].has_arrived(kGroup + 1));
+  ASSERT_EQ(group.call(1, {.collective = Postcondition::kBroadcast, .output = result}), absl::OkStatus());
+  EXPECT_FALSE(group.job[1].has_arrived(kGroup));
+}
+
 TEST(Calls, AFailureEndsThem) {
   CallingGroup group(2);
   const std::vector<std::byte> data(1000);
