@@ -53,6 +53,16 @@ class Op(enum.IntEnum):
     ACCUMULATE = 3
 
 
+class Collective(enum.IntEnum):
+    """gln_collective: collectives that move bytes, and do not add."""
+
+    BROADCAST = 1
+    ALL_GATHER = 2
+    GATHER = 3
+    SCATTER = 4
+    ALL_TO_ALL = 5
+
+
 UNBOUNDED = 2**32 - 1  # GLN_UNBOUNDED
 
 
@@ -97,6 +107,24 @@ class Stats(ctypes.Structure):
         ("communication_seconds", ctypes.c_double),
         ("bound_seconds", ctypes.c_double),
         ("epoch", ctypes.c_uint32),
+    ]
+
+
+class Call(ctypes.Structure):
+    """gln_call."""
+
+    _fields_: ClassVar = [
+        ("size", ctypes.c_size_t),
+        ("group", ctypes.c_uint32),
+        ("collective", ctypes.c_int),
+        ("root", ctypes.c_uint32),
+        ("input", ctypes.c_void_p),
+        ("input_bytes", ctypes.c_uint64),
+        ("output", ctypes.c_void_p),
+        ("output_bytes", ctypes.c_uint64),
+        ("sent", ctypes.POINTER(ctypes.c_uint64)),
+        ("received", ctypes.POINTER(ctypes.c_uint64)),
+        ("ranks", ctypes.c_uint32),
     ]
 
 
@@ -146,6 +174,13 @@ _SIGNATURES = {
             ctypes.POINTER(_U64),
         ],
     ),
+    "gln_sum": (
+        ctypes.c_int,
+        [ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint32, ctypes.c_void_p, _U64],
+    ),
+    "gln_add_group": (ctypes.c_int, [_SESSION, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32]),
+    "gln_has_arrived": (ctypes.c_int, [_SESSION, ctypes.c_uint32, ctypes.POINTER(ctypes.c_int)]),
+    "gln_start_call": (ctypes.c_int, [_SESSION, ctypes.POINTER(Call), ctypes.POINTER(_U64)]),
     "gln_register_memory": (ctypes.c_int, [_SESSION, ctypes.c_void_p, _U64]),
     "gln_unregister_memory": (ctypes.c_int, [_SESSION, ctypes.c_void_p]),
     "gln_poll": (ctypes.c_int, [_SESSION, _U64, ctypes.POINTER(ctypes.c_int)]),

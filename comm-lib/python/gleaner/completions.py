@@ -7,12 +7,13 @@ on_done() started are outstanding.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
-from gleaner.errors import GleanerError
+from gleaner.errors import DeadlineExceededError, GleanerError
 from gleaner.session import Session
 
 _SLICE_SECONDS = 0.25
@@ -23,13 +24,19 @@ Failed = Callable[[GleanerError], None]
 Within = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
+class _Outstanding(NamedTuple):
+    finish: Callable[[], None]
+    failed: Failed
+    until: float = math.inf
+
+
 class Completions:
     """Makes callbacks for requests of one session. Thread safe. Callbacks must be short and must not raise."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._changed = threading.Condition()
-        self._outstanding: dict[int, tuple[Done, Failed, Within]] = {}
+        self._outstanding: dict[int, _Outstanding] = {}
         self._closing = False
         self._wait_began: Optional[float] = None  # see count_wait()
         self._thread = threading.Thread(target=self._run, name="gln-python", daemon=True)
@@ -41,9 +48,37 @@ class Completions:
         Later the thread calls `done` with the result of the request, or `failed` with its error. It waits for the
         result and calls `done` within a context of `within`, such as that of a stream of a GPU.
         """
+
+        def finish() -> None:
+            try:
+                with within():
+                    result = self._session.synchronize(handle)
+                    self._end_wait()
+                    done(result)
+            except GleanerError as error:
+                failed(error)
+            except Exception as error:  # of the framework, such as torch.cuda's after a failure of the GPU
+                failed(GleanerError(f"the result of a push_pull could not be taken over: {error}"))
+
         with self._changed:
-            self._outstanding[start()] = (done, failed, within)
+            handle = start()
+            self._outstanding[handle] = _Outstanding(finish, failed)
             self._changed.notify()
+
+    def watch(self, handle: int, finish: Callable[[], None], failed: Failed, until: float = math.inf) -> None:
+        """Calls `finish` when a request is done: in the thread, or now if it is done already.
+
+        `finish` synchronizes the handle, and nobody else may. The thread calls `failed` instead if the session fails,
+        or soon after the time `until` of time.monotonic().
+        """
+        with self._changed:
+            self._outstanding[handle] = _Outstanding(finish, failed, until)
+            self._changed.notify()
+        # The thread may have seen the handle before it was here, and will not see it again. It ends with the session.
+        with self._changed:
+            is_left = handle in self._outstanding and (not self._thread.is_alive() or self._session.poll(handle))
+        if is_left:
+            self._finish(handle)
 
     def count_wait(self) -> None:
         """Tells that the program waits from now on for all outstanding requests. That time counts in the metrics."""
@@ -67,6 +102,7 @@ class Completions:
                 return
             if handle is not None:
                 self._finish(handle)
+            self._fail_late()
         self._fail_all(GleanerError("the session was closed before this push_pull was done"))
 
     def _something_outstanding(self) -> bool:
@@ -77,19 +113,17 @@ class Completions:
 
     def _finish(self, handle: int) -> None:
         with self._changed:
-            callbacks = self._outstanding.pop(handle, None)
-        if callbacks is None:  # another caller has started this request, and synchronizes it
-            return
-        done, failed, within = callbacks
-        try:
-            with within():
-                result = self._session.synchronize(handle)
-                self._end_wait()
-                done(result)
-        except GleanerError as error:
-            failed(error)
-        except Exception as error:  # of the framework, such as torch.cuda's after a failure of the GPU
-            failed(GleanerError(f"the result of a push_pull could not be taken over: {error}"))
+            request = self._outstanding.pop(handle, None)
+        if request is not None:  # else another caller has started this request, and synchronizes it
+            request.finish()
+
+    def _fail_late(self) -> None:
+        now = time.monotonic()
+        with self._changed:
+            late = [handle for handle, request in self._outstanding.items() if request.until < now]
+            requests = [self._outstanding.pop(handle) for handle in late]
+        for request in requests:
+            request.failed(DeadlineExceededError("the request is not done"))
 
     def _end_wait(self) -> None:
         """Counts the time since count_wait() if no request is outstanding."""
@@ -103,8 +137,8 @@ class Completions:
     def _fail_all(self, error: GleanerError) -> None:
         with self._changed:
             outstanding, self._outstanding = self._outstanding, {}
-        for _, failed, _ in outstanding.values():
-            failed(error)
+        for request in outstanding.values():
+            request.failed(error)
 
 
 def _name_thread(name: str) -> None:

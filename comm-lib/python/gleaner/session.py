@@ -17,6 +17,7 @@ import numbers
 import os
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Callable, Optional, Protocol, TypeVar
@@ -343,6 +344,57 @@ class Session:
         self._results[handle.value] = self._results[starting]
         del self._results[starting]
         self._names_in_flight.add(name)
+        return handle.value
+
+    def add_group(self, number: int, members: Sequence[int]) -> None:
+        """Makes a group of ranks, in which member i has rank i. All members must make it, with the same arguments.
+
+        Args:
+            number: Number of the group, 0 to 2**31 - 1; no other group of this session has it.
+            members: Ranks of the job.
+
+        Raises:
+            InvalidArgumentError: A rank is named twice or does not exist, this rank is no member, or the group exists.
+            FailedPreconditionError: Workers have several local ranks, or the session is closed or inherited.
+        """
+        self._call("gln_add_group", self._open(), number, (ctypes.c_uint32 * len(members))(*members), len(members))
+
+    def has_arrived(self, group: int) -> bool:
+        """Returns whether bytes of another rank have come for this rank's next call of a group.
+
+        Args:
+            group: Number of the group.
+
+        Raises:
+            FailedPreconditionError: The session is closed or inherited.
+            GleanerError: The session has failed; see gleaner.errors.
+        """
+        arrived = ctypes.c_int()
+        self._call("gln_has_arrived", self._open(), group, ctypes.byref(arrived))
+        return bool(arrived.value)
+
+    def start_call(self, call: _abi.Call, name: str, memory: object) -> int:
+        """Starts a call of a group's collective (gln_start_call()), and returns a handle for synchronize().
+
+        Args:
+            call: The call. Input and output must stay as they are until the call is done.
+            name: Name of the call in errors.
+            memory: Owns input and output; the session keeps it until the handle is synchronized.
+
+        Raises:
+            InvalidArgumentError: Sizes or pointers are wrong.
+            FailedPreconditionError: The session is closed or inherited.
+            GleanerError: The session has failed; see gleaner.errors.
+        """
+        handle, starting = ctypes.c_uint64(), object()
+        pointer = self._open()
+        self._results[starting] = (name, lambda: memory, None)  # before C gets it, as in push_pull_async()
+        try:
+            self._call("gln_start_call", pointer, ctypes.byref(call), ctypes.byref(handle))
+        except GleanerError:
+            del self._results[starting]
+            raise
+        self._results[handle.value] = self._results.pop(starting)
         return handle.value
 
     def register_memory(self, address: int, size: int, owner: Any) -> None:

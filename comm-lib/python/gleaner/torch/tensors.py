@@ -15,7 +15,7 @@ import torch
 
 from gleaner.session import DataType
 
-_DATA_TYPES = {
+DATA_TYPES = {
     torch.float32: DataType.FLOAT32,
     torch.float64: DataType.FLOAT64,
     torch.float16: DataType.FLOAT16,
@@ -35,9 +35,9 @@ class TorchTensors:
             raise TypeError(f"{kind} tensors are not supported; pass tensor.cpu()")
         if tensor.layout is not torch.strided:
             raise TypeError(f"{tensor.layout} tensors are not supported; pass tensor.to_dense()")
-        found = _DATA_TYPES.get(tensor.dtype)
+        found = DATA_TYPES.get(tensor.dtype)
         if found is None:
-            raise TypeError(f"cannot sum tensors of {tensor.dtype}; {', '.join(map(str, _DATA_TYPES))} can be summed")
+            raise TypeError(f"cannot sum tensors of {tensor.dtype}; {', '.join(map(str, DATA_TYPES))} can be summed")
         return found
 
     def elements(self, tensor: torch.Tensor) -> int:

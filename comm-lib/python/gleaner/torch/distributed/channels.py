@@ -1,0 +1,144 @@
+"""Sends and receives between two ranks of a process group.
+
+Each (source, destination, tag) is a channel: a group of two ranks, whose calls match the sends with the receives in
+their order. The ranks agree on its number by the store, when one of them uses it first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+import torch
+
+from gleaner._abi import Collective
+from gleaner.errors import DeadlineExceededError, InvalidArgumentError
+from gleaner.groups import NOTHING, Group
+from gleaner.torch.distributed import memory
+from gleaner.torch.distributed.job import Job
+from gleaner.torch.distributed.works import AnySourceWork, RequestWork
+
+Tag = Union[int, str]
+
+
+class Channels:
+    """The channels of one rank of a group.
+
+    Args:
+        job: The job of this process.
+        store: Store of the group.
+        members: The members' ranks in the job.
+        rank: This rank in the group.
+    """
+
+    def __init__(self, job: Job, store: Any, members: Sequence[int], rank: int) -> None:
+        self._job = job
+        self._store = store
+        self._members = list(members)
+        self._rank = rank
+        self._groups: dict[tuple[int, int, Tag], Group] = {}
+        self._words: dict[int, RequestWork] = {}  # what monitored_barrier() waits for, by rank
+
+    def send(self, tensor: torch.Tensor, destination: int, tag: Tag, timeout: float) -> RequestWork:
+        """Sends a tensor. The work ends once the destination has begun to receive."""
+        memory.check(tensor)
+        group, source = self._group(self._rank, destination, tag), memory.given(tensor)
+        handle = group.start(Collective.BROADCAST, "send", memory.block(source), NOTHING)
+        name = f"send to rank {destination}"
+        return RequestWork(self._job.session, [handle], lambda: None, name, [tensor], timeout)
+
+    def receive(self, tensor: torch.Tensor, source: int, tag: Tag, timeout: float) -> RequestWork:
+        memory.check(tensor)
+        group, target = self._group(source, self._rank, tag), memory.room(tensor)
+        handle = group.start(Collective.BROADCAST, "recv", NOTHING, memory.block(target))
+        work = RequestWork(
+            self._job.session,
+            [handle],
+            lambda: memory.take_over(tensor, target),
+            f"recv from rank {source}",
+            [tensor],
+            timeout,
+        )
+        work.source = source
+        return work
+
+    def receive_any(self, tensor: torch.Tensor, tag: Tag, timeout: float) -> AnySourceWork:
+        """Receives from the rank that sends first. The work's `source` tells which one it was."""
+        memory.check(tensor)
+        others = [rank for rank in range(len(self._members)) if rank != self._rank]
+        groups = {rank: self._group(rank, self._rank, tag) for rank in others}
+
+        def first() -> Optional[RequestWork]:
+            for rank, group in groups.items():
+                if self._job.session.has_arrived(group.number):
+                    return self.receive(tensor, rank, tag, timeout)
+            return None
+
+        return AnySourceWork(first, tensor, timeout)
+
+    def meet(self, seconds: float, names_all: bool) -> None:
+        """Waits until all ranks have called this. Rank 0 raises an error that names those that have not.
+
+        Args:
+            seconds: Time limit.
+            names_all: True: rank 0 waits for all ranks, and names all that are late; False: the first one.
+        """
+        until = time.monotonic() + seconds
+        if self._rank == 0:
+            self._meet_others(until, seconds, names_all)
+            return
+        self._expect(0, "met")
+        sent = self.send(torch.ones(1), 0, "meet", seconds)
+        if not _ends(sent, until) or not self._has_met(0, until):
+            raise DeadlineExceededError(
+                f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting for "
+                "send/recv from rank 0. Rank 0's error names the rank that is late"
+            )
+
+    def _meet_others(self, until: float, seconds: float, names_all: bool) -> None:
+        if seconds <= 0:
+            raise DeadlineExceededError("Rank 0 timed out in monitoredBarrier, which had no time")
+        late = []
+        for rank in range(1, len(self._members)):
+            self._expect(rank, "meet")
+        for rank in range(1, len(self._members)):
+            if not self._has_met(rank, until):
+                late.append(str(rank))
+                if not names_all:
+                    break
+        if late:
+            ranks = f"Ranks {', '.join(late)}" if names_all else f"Rank {late[0]}"
+            raise DeadlineExceededError(f"{ranks} failed to pass monitoredBarrier in {seconds * 1000:g} ms")
+        for rank in range(1, len(self._members)):
+            self.send(torch.ones(1), rank, "met", seconds).wait()
+
+    def _expect(self, rank: int, tag: str) -> None:
+        """Begins to receive a rank's word, unless it is expected since an earlier barrier."""
+        if rank not in self._words:
+            self._words[rank] = self.receive(torch.empty(1), rank, tag, 0)
+
+    def _has_met(self, rank: int, until: float) -> bool:
+        return _ends(self._words[rank], until) and self._words.pop(rank) is not None
+
+    def _group(self, source: int, destination: int, tag: Tag) -> Group:
+        for rank in (source, destination):
+            if not 0 <= rank < len(self._members):
+                raise InvalidArgumentError(f"rank {rank} does not exist in this group, which has {len(self._members)}")
+        if source == destination:
+            raise InvalidArgumentError(f"rank {source} can't send to itself")
+        key = (source, destination, tag)
+        if key not in self._groups:
+            number = self._job.numbers(self._store, f"channel/{source}/{destination}/{tag}", 1)
+            members = [self._members[source], self._members[destination]]
+            self._groups[key] = Group(self._job.session, number, members)
+        return self._groups[key]
+
+
+def _ends(work: RequestWork, until: float) -> bool:
+    """Returns whether the work ends in time. Raises its error."""
+    try:
+        work.end_within(max(0.0, until - time.monotonic()))
+    except DeadlineExceededError:
+        return False
+    return work.wait()

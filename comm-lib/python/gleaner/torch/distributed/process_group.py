@@ -1,0 +1,281 @@
+"""The process group of backend gleaner: torch.distributed's names for the collectives of a group.
+
+PyTorch calls the methods from Python and, for DDP and functional collectives, from C++, which passes all arguments by
+position. PyTorch 1.13 and 2 have different names for some; the class has both.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+from gleaner.errors import InvalidArgumentError
+from gleaner.torch.distributed import job
+from gleaner.torch.distributed.channels import Channels
+from gleaner.torch.distributed.collectives import Collectives
+from gleaner.torch.distributed.works import GleanerWork, JoinedWork, for_cpp
+
+NAME = "gleaner"
+
+
+def create(options: Any, _: Any = None) -> ProcessGroup:
+    """Creates the process group of a rank, from the options of PyTorch's extended API."""
+    timeout = options.timeout
+    return ProcessGroup(options.store, options.group_rank, options.group_size, timeout, options.global_ranks_in_group)
+
+
+class ProcessGroup(dist.ProcessGroup):
+    """A process group whose collectives are Gleaner's. One thread at a time may call a group's methods.
+
+    Args:
+        store: Store of the group.
+        rank: This rank in the group.
+        size: Number of ranks of the group.
+        timeout: Limit of each collective.
+        members: The members' ranks in the default group; None or empty: they tell each other by the store.
+
+    Raises:
+        GleanerError: The job can't be joined; see gleaner.init().
+    """
+
+    supports_coalescing = False
+
+    def __init__(
+        self, store: Any, rank: int, size: int, timeout: timedelta, members: Optional[Sequence[int]] = None
+    ) -> None:
+        super().__init__(rank, size)
+        is_default = not dist.is_initialized()
+        joined = job.join(store, rank, size)
+        if is_default:
+            members = range(size)
+        elif not members:
+            members = _tell_members(store, rank, size, joined.session.rank_info.rank)
+        self._is_default = is_default
+        self._sequence = 0
+        self._timeout = timeout.total_seconds()
+        self._collectives = Collectives(joined, joined.numbers(store, "group", 2), members, self._timeout)
+        self._channels = Channels(joined, store, members, rank)
+        if hasattr(self, "_register_backend"):
+            # PyTorch 2 keeps a group's name, and finds its devices, by the backends in it.
+            kind = dist.ProcessGroup.BackendType.CUSTOM
+            inner = _placeholder(store, rank, size, timeout)
+            for device in ("cpu", "cuda"):
+                self._register_backend(torch.device(device), kind, inner)
+            self._set_default_backend(kind)
+
+    def getBackendName(self) -> str:
+        return NAME
+
+    def name(self) -> str:
+        return NAME
+
+    def _set_sequence_number_for_group(self) -> None:
+        self._sequence = 0
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._sequence
+
+    def shutdown(self) -> None:
+        """Ends the group's thread and, of the default group, leaves the job if no launcher has made it."""
+        self._collectives.close()
+        if self._is_default:
+            job.leave(failed=GleanerWork.some_are_late)
+
+    def abort(self) -> None:
+        self.shutdown()
+
+    # Reductions
+
+    def allreduce(self, tensors: Any, options: Any = None, op: Any = None, timeout: Any = None) -> GleanerWork:
+        reduce_op = _op(options, op)
+        return self._collectives.all_reduce(_list(tensors), reduce_op, _seconds(options, timeout))
+
+    def allreduce_coalesced(self, tensors: Any, options: Any = None) -> GleanerWork:
+        return self._collectives.all_reduce(_list(tensors), _op(options), _seconds(options))
+
+    def reduce(
+        self, tensors: Any, options: Any = None, root: int = 0, op: Any = None, timeout: Any = None
+    ) -> GleanerWork:
+        root = getattr(options, "rootRank", root)
+        return self._collectives.reduce(_only(tensors), _op(options, op), root, _seconds(options, timeout))
+
+    def reduce_scatter(
+        self, outputs: Any, inputs: Any, options: Any = None, op: Any = None, timeout: Any = None
+    ) -> GleanerWork:
+        given = _list(inputs)
+        given = given[0] if isinstance(given[0], (list, tuple)) else given
+        return self._collectives.reduce_scatter(_only(outputs), given, _op(options, op), _seconds(options, timeout))
+
+    def reduce_scatter_single(self, output: Any, given: Any, options: Any = None, timeout: Any = None) -> GleanerWork:
+        return self._collectives.reduce_scatter(output, [given], _op(options), _seconds(options, timeout))
+
+    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, options: Any = None) -> GleanerWork:
+        return JoinedWork(
+            [self.reduce_scatter_single(output, given, options) for output, given in zip(outputs, inputs)]
+        )
+
+    # Collectives that move
+
+    def broadcast(self, tensors: Any, options: Any = None, root: int = 0, timeout: Any = None) -> GleanerWork:
+        root = getattr(options, "rootRank", root)
+        return self._collectives.broadcast(_only(tensors), root, _seconds(options, timeout))
+
+    def allgather(self, outputs: Any, inputs: Any, options: Any = None, timeout: Any = None) -> GleanerWork:
+        into = _list(outputs)
+        into = into[0] if isinstance(into[0], (list, tuple)) else into
+        return self._collectives.all_gather(into, _only(inputs), _seconds(options, timeout))
+
+    def all_gather_single(self, output: Any, given: Any, options: Any = None, timeout: Any = None) -> GleanerWork:
+        return self._collectives.all_gather([output], given, _seconds(options, timeout))
+
+    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, options: Any = None) -> GleanerWork:
+        return JoinedWork([self.all_gather_single(output, given, options) for output, given in zip(outputs, inputs)])
+
+    def allgather_coalesced(self, outputs: Any, inputs: Any, options: Any = None) -> GleanerWork:
+        """Gathers several tensors of each rank: outputs[r][i] gets inputs[i] of rank r."""
+        gathers = [
+            self._collectives.all_gather([of_rank[i] for of_rank in outputs], given, _seconds(options))
+            for i, given in enumerate(inputs)
+        ]
+        return JoinedWork(gathers)
+
+    def gather(self, outputs: Any, inputs: Any, options: Any = None, root: int = 0, timeout: Any = None) -> GleanerWork:
+        root = getattr(options, "rootRank", root)
+        into = outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
+        return self._collectives.gather(into, _only(inputs), root, _seconds(options, timeout))
+
+    def scatter(
+        self, outputs: Any, inputs: Any, options: Any = None, root: int = 0, timeout: Any = None
+    ) -> GleanerWork:
+        root = getattr(options, "rootRank", root)
+        given = inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
+        return self._collectives.scatter(_only(outputs), given, root, _seconds(options, timeout))
+
+    def alltoall(self, outputs: Any, inputs: Any, options: Any = None) -> GleanerWork:
+        return self._collectives.all_to_all(outputs, inputs, _seconds(options))
+
+    def all_to_all_single(
+        self,
+        output: Any,
+        given: Any,
+        received: Sequence[int] = (),
+        sent: Sequence[int] = (),
+        options: Any = None,
+        timeout: Any = None,
+    ) -> GleanerWork:
+        return self._collectives.all_to_all_single(output, given, received, sent, _seconds(options, timeout))
+
+    def barrier(self, options: Any = None, timeout: Any = None, **more: Any) -> GleanerWork:
+        options = more.get("opts", options)
+        return self._collectives.barrier(_seconds(options, timeout))
+
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        seconds = self._timeout if timeout is None else timeout.total_seconds()
+        self._channels.meet(seconds, wait_all_ranks)
+
+    # Between two ranks
+
+    def send(self, tensors: Any, destination: int, tag: int = 0) -> GleanerWork:
+        return self._channels.send(_only(tensors), destination, tag, self._timeout)
+
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> GleanerWork:
+        return self._channels.receive(_only(tensors), source, tag, self._timeout)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> GleanerWork:
+        return self._channels.receive_any(_only(tensors), tag, self._timeout)
+
+    recvAnysource = recv_anysource  # PyTorch's name for C++
+
+    # The names of PyTorch 1.13, of which PyTorch 2 calls some, too
+
+    _allgather_base = all_gather_single
+    _reduce_scatter_base = reduce_scatter_single
+    alltoall_base = all_to_all_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+
+def _placeholder(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
+    """Returns a backend to register in a group. It gets no call, because the group's class has all methods."""
+    fake = getattr(c10d, "FakeProcessGroup", None)
+    if fake is not None and hasattr(fake.Options(), "error_on_collective"):
+        options = fake.Options()
+        options.error_on_collective = True
+        return fake._create_internal(rank, size, options)
+    return c10d.ProcessGroupGloo(store, rank, size, timeout)
+
+
+def _tell_members(store: Any, rank: int, size: int, own: int) -> list[int]:
+    """Returns the ranks in the default group of this group's members. `own`: that of this rank."""
+    store.set(f"gleaner/member/{rank}", str(own))
+    return [int(store.get(f"gleaner/member/{each}")) for each in range(size)]
+
+
+def _list(tensors: Any) -> Any:
+    return [tensors] if isinstance(tensors, torch.Tensor) else tensors
+
+
+def _only(tensors: Any) -> torch.Tensor:
+    """Returns the only tensor of a list."""
+    if isinstance(tensors, torch.Tensor):
+        return tensors
+    if len(tensors) != 1:
+        raise InvalidArgumentError(f"expected one tensor, not {len(tensors)}")
+    return tensors[0]
+
+
+def _op(options: Any, op: Any = None) -> Any:
+    """Returns the operation of a reduction: of its options, or what is passed instead of options, or a sum."""
+    if options is not None:
+        return getattr(options, "reduceOp", options)
+    return dist.ReduceOp.SUM if op is None else op
+
+
+def _seconds(options: Any, timeout: Any = None) -> Optional[float]:
+    """Returns the time limit of a collective; None: that of its group."""
+    limit = timeout if timeout is not None else getattr(options, "timeout", None)
+    if limit is None or limit.total_seconds() <= 0:
+        return None
+    return limit.total_seconds()
+
+
+def _is_called_by_cpp() -> bool:
+    """Returns whether the method that asks was called by the C++ code of PyTorch 1.13, such as that of DDP.
+
+    The frame above is then of a thread of the autograd engine, or of PyTorch's Python code that has called C++.
+    """
+    frame = sys._getframe(2).f_back
+    file = "" if frame is None else frame.f_code.co_filename
+    return frame is None or (file.startswith(_TORCH) and not file.endswith("distributed_c10d.py"))
+
+
+def _serving_cpp(name: str) -> Any:
+    """Returns a method that returns works which C++ can use, where C++ calls it."""
+    method = getattr(ProcessGroup, name)
+
+    @functools.wraps(method)
+    def called(self: ProcessGroup, *arguments: Any, **named: Any) -> Any:
+        work = method(self, *arguments, **named)
+        if not _is_called_by_cpp():
+            return work
+        if (
+            name != "allreduce"
+        ):  # DDP uses the future of an allreduce, which has the error, and else wait(), which has not
+            work.wait()
+        return for_cpp(work)
+
+    return called
+
+
+_TORCH = str(Path(torch.__file__).parent)
+if not hasattr(dist.ProcessGroup, "_register_backend"):
+    for _name in ("allreduce", "allgather", "_allgather_base", "broadcast", "reduce", "barrier"):
+        setattr(ProcessGroup, _name, _serving_cpp(_name))

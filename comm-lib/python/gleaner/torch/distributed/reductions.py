@@ -1,0 +1,78 @@
+"""Reduces the tensors of all ranks on one rank, in the order of ranks, for each operation of torch.distributed.
+
+Sums and averages of the types that push_pull sums have its bits: 16-bit floats are added as float32, and rounded once.
+All other types and operations are PyTorch's, from the left to the right.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+from torch.distributed import ReduceOp
+
+from gleaner.errors import InvalidArgumentError
+from gleaner.session import Op
+from gleaner.sums import sum_memory
+from gleaner.torch.tensors import DATA_TYPES
+
+# By the operation's name, which PyTorch 1.13 and 2 spell in the same way.
+_STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "SUM": torch.add,
+    "AVG": torch.add,
+    "PRODUCT": torch.mul,
+    "MIN": torch.minimum,
+    "MAX": torch.maximum,
+    "BAND": torch.bitwise_and,
+    "BOR": torch.bitwise_or,
+    "BXOR": torch.bitwise_xor,
+}
+_KERNEL_OPS = {"SUM": Op.SUM, "AVG": Op.AVERAGE}
+
+
+def name_of(op: Any) -> str:
+    """Returns the name of an operation: SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR or PREMUL_SUM."""
+    kind = getattr(op, "op", op)  # a ReduceOp of PyTorch 2 holds a RedOpType
+    return getattr(kind, "name", None) or str(kind).rpartition(".")[2]
+
+
+def check(op: Any, tensor: torch.Tensor) -> str:
+    """Returns the name of an operation that is possible for the tensor.
+
+    Raises:
+        RuntimeError: The operation is unknown, or not possible for the tensor's type.
+    """
+    name = name_of(op)
+    if name not in _STEPS:
+        raise InvalidArgumentError(f"backend gleaner has no ReduceOp.{name}; it has {', '.join(_STEPS)}")
+    if name.startswith("B") and (tensor.is_floating_point() or tensor.is_complex()):
+        raise InvalidArgumentError(f"cannot use ReduceOp.{name} with {tensor.dtype}, whose bits are not an integer")
+    if name in ("MIN", "MAX") and tensor.is_complex():
+        raise InvalidArgumentError(f"{tensor.dtype} does not support ReduceOp.{name}: complex numbers have no order")
+    if name == "AVG" and not (tensor.is_floating_point() or tensor.is_complex()):
+        raise InvalidArgumentError(f"an average of {tensor.dtype} is not an integer: use ReduceOp.SUM")
+    return name
+
+
+def reduce(op: str, rows: torch.Tensor, result: torch.Tensor) -> None:
+    """Reduces rows[0], rows[1], … into `result`.
+
+    Args:
+        op: Name of the operation.
+        rows: The tensors of all ranks in the order of ranks, each with the elements of `result` in one dimension, in
+            memory of the host without gaps.
+        result: One dimension, without gaps; may be one of the rows.
+    """
+    kernel_op = _KERNEL_OPS.get(op)
+    if kernel_op is not None and rows.dtype in DATA_TYPES:
+        addresses = [row.data_ptr() for row in rows]
+        sum_memory(DATA_TYPES[rows.dtype], kernel_op, addresses, result.data_ptr(), result.numel())
+        return
+    with torch.no_grad():
+        total = rows[0]
+        for row in rows[1:]:
+            total = _STEPS[op](total, row)
+        result.copy_(total / len(rows) if op == "AVG" else total)
+
+
+__all__ = ["ReduceOp", "check", "name_of", "reduce"]
