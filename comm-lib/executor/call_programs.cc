@@ -127,6 +127,10 @@ std::string CallPrograms::describe(uint32_t code) {
   return absl::StrCat(text, " in a group of members with hash ", code >> kMembersShift & kMembersMask);
 }
 
+void CallPrograms::forget(uint32_t number) {
+  std::erase_if(programs_, [number](const auto& each) { return each.first.first == number; });
+}
+
 absl::StatusOr<const CallProgram*> CallPrograms::find(uint32_t number, const Group& group, uint32_t code) {
   std::unique_ptr<const CallProgram>& program = programs_[{number, code}];
   if (program == nullptr) {

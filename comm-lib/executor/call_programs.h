@@ -61,9 +61,11 @@ class CallProgram {
 
 class CallPrograms {
  public:
-  // Returns the program of group `number` for the collective with this code, which lives as long as this object.
+  // Returns the program of group `number` for the collective with this code, which lives until forget().
   // InvalidArgument: the collective adds.
   absl::StatusOr<const CallProgram*> find(uint32_t number, const Group& group, uint32_t code);
+  // Drops the programs of a group. No run may execute one.
+  void forget(uint32_t number);
   // Returns the number by which frames say which collective a call is (Subject::schedule). `bytes`: of the whole
   // vector, so that all ranks of the group find the same. `root` is a rank of the group.
   static uint32_t code_of(collective::Postcondition collective, uint32_t root, uint64_t bytes, const Group& group);

@@ -74,12 +74,35 @@ absl::Status Calls::add_group(uint32_t number, std::vector<uint32_t> members, ui
   if (own == members.end()) {
     return absl::InvalidArgumentError(absl::StrCat("worker ", worker_, " is no member of group ", number));
   }
+  if (removed_.contains(number)) {
+    return absl::InvalidArgumentError(absl::StrCat("group ", number, " was removed; give another group a new number"));
+  }
   const auto [group, is_new] = groups_.try_emplace(number);
   if (!is_new) return absl::InvalidArgumentError(absl::StrCat("group ", number, " exists"));
   group->second.rank = static_cast<uint32_t>(own - members.begin());
   group->second.members = std::move(members);
   group->second.workers = workers;
   machine_.add_queue(&group->second.starts);
+  return absl::OkStatus();
+}
+
+absl::Status Calls::remove_group(uint32_t number, Actions& actions) {
+  const auto group = groups_.find(number);
+  if (group == groups_.end()) return absl::InvalidArgumentError(absl::StrCat("there is no group ", number));
+  const uint32_t subject = wire::kCallBit | number;
+  const auto run = runs_.lower_bound({subject, 0, 0});
+  if (run != runs_.end() && std::get<0>(run->first) == subject) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name_of_call(subject, std::get<1>(run->first)), " is in flight; wait for it before"));
+  }
+  removed_[number] = group->second.next;
+  machine_.remove_queue(&group->second.starts);
+  groups_.erase(group);
+  programs_.forget(number);
+  const auto early = early_.lower_bound({subject, 0, 0});
+  if (early != early_.end() && std::get<0>(early->first) == subject) {
+    actions.refused.Update(call_of_removed(early->second.front().header));
+  }
   return absl::OkStatus();
 }
 
@@ -260,15 +283,22 @@ absl::Status Calls::on_frame(const wire::Header& header, Buffer payload, absl::D
   const Key key = {header.tensor, header.step, header.partition};
   const auto run = runs_.find(key);
   if (run != runs_.end()) return deliver(run->second, header, std::move(payload), now, actions);
-  const auto group = groups_.find(header.tensor & ~wire::kCallBit);
-  const bool is_made = group != groups_.end() && header.step < group->second.next;
-  if (!is_made) {
+  const uint32_t number = header.tensor & ~wire::kCallBit;
+  const auto group = groups_.find(number);
+  const auto removed = removed_.find(number);
+  const uint64_t made = group != groups_.end() ? group->second.next : removed != removed_.end() ? removed->second : 0;
+  if (header.step >= made) {
+    if (removed != removed_.end()) return call_of_removed(header);
     early_[key].push_back({header, std::move(payload)});
     return absl::OkStatus();
   }
   // A kAwait may come late: what its sender has waited for is on its way, or there.
   if (header.type == wire::FrameType::kAwait) return absl::OkStatus();
   return differ(header, "sent more bytes than this rank expects");
+}
+
+absl::Status Calls::call_of_removed(const wire::Header& header) const {
+  return differ(header, absl::StrCat("has made it, and worker ", worker_, " has removed the group"));
 }
 
 absl::Status Calls::deliver(uint32_t index, const wire::Header& header, Buffer payload, absl::Duration now,

@@ -15,6 +15,11 @@
 // have begun it (program.h: receipts). So what waits here is at most what the other members have in flight: the
 // machine's limit for each group, or the calls that their programs have made and not waited for.
 //
+// Removed groups. A member removes a group once its own calls have ended, while others may be behind. Its slices for
+// them wait in the links, and need no group. The number of a group can't be used again, so that a late frame never
+// meets another group. A late kAwait is ignored. A frame about a further call, which this worker can't make any more,
+// is an error, as calls in another order are.
+//
 // No deadlock. The calls of a group begin in their order on every member, and the first may always begin. So the
 // argument of start_queue.h holds for each group by itself, whatever its members wait for in other groups or tensors.
 //
@@ -62,8 +67,12 @@ class Calls final : public RunOwner {
   Calls(uint32_t worker, Machine* machine, BufferPool* pool) : worker_(worker), machine_(*machine), pool_(*pool) {}
 
   // Makes a group of these workers, of `workers` in the job: member i has rank i. InvalidArgument: a worker is named
-  // twice or does not exist, this worker is no member, or the group exists.
+  // twice or does not exist, this worker is no member, or the number is or was that of a group.
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members, uint32_t workers);
+
+  // Removes a group, whose number then stays used. FailedPrecondition: a call of it is in flight. InvalidArgument:
+  // there is no such group.
+  absl::Status remove_group(uint32_t group, Actions& actions);
 
   // Starts a call. InvalidArgument: there is no such group, the collective adds, or sizes do not fit the collective.
   absl::Status start(const Call& call, absl::Duration now, Actions& actions);
@@ -119,6 +128,7 @@ class Calls final : public RunOwner {
 
   absl::Status measure(const Call& call, const Group& group, const CallProgram& program, Open& open) const;
   absl::Status check_no_more(const Key& first) const;
+  absl::Status call_of_removed(const wire::Header& header) const;
   absl::Status place(const Call& call, const CallProgram& program, Open& open) const;
   uint32_t open_run(uint32_t call, const Subject& subject, StartQueue* queue);
   absl::Status deliver(uint32_t run, const wire::Header& header, Buffer payload, absl::Duration now, Actions& actions);
@@ -130,7 +140,8 @@ class Calls final : public RunOwner {
   BufferPool& pool_;
   CallPrograms programs_;
   std::map<uint32_t, Numbered> groups_;
-  uint32_t started_ = 0;  // number of calls, ever
+  std::map<uint32_t, uint64_t> removed_;  // by number of a removed group, how many calls it had
+  uint32_t started_ = 0;                  // number of calls, ever
   Slots<Open> calls_;
   std::map<Key, uint32_t> runs_;
   std::map<Key, std::vector<EarlyFrame>> early_;

@@ -97,8 +97,9 @@ class Executor : public exchange::Exchange, private RunOwner {
   // that has been silent for longest comes first. None while no piece is in flight: a worker that has all its results
   // waits for confirmations only to leave, and peers that lack its slices wait for it.
   std::vector<uint32_t> waiting_for() const override;
-  // Makes a group of workers, and starts a call in it (calls.h). FailedPrecondition: there is no plan yet.
+  // Make a group of workers, remove it, and start a call in it (calls.h). FailedPrecondition: there is no plan yet.
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
+  absl::Status remove_group(uint32_t group, Actions& actions) { return calls_.remove_group(group, actions); }
   absl::Status start_call(const Call& call, absl::Duration now, Actions& actions);
   std::string describe_call(uint64_t id) const { return calls_.describe(id); }
   bool has_arrived(uint32_t group) const { return calls_.has_arrived(group); }

@@ -61,6 +61,8 @@ void Machine::add_queue(StartQueue* queue) {
   queue->set_limit(limit_bytes_);
 }
 
+void Machine::remove_queue(StartQueue* queue) { std::erase(queues_, queue); }
+
 void Machine::set_limit(uint64_t bytes) {
   limit_bytes_ = bytes;
   for (StartQueue* const queue : queues_) queue->set_limit(bytes);

@@ -59,9 +59,11 @@ class Machine {
   const Run& operator[](uint32_t run) const { return runs_[run]; }
   Peers& peers() { return peers_; }
   const Peers& peers() const { return peers_; }
-  // Adds a queue, which must exist until the machine's last call. Runs of one queue begin in its order; those of other
-  // queues do not keep them waiting.
+  // Adds a queue, which must exist until remove_queue() or the machine's last call. Runs of one queue begin in its
+  // order; those of other queues do not keep them waiting.
   void add_queue(StartQueue* queue);
+  // Removes a queue. All its runs must be closed.
+  void remove_queue(StartQueue* queue);
   // Sets the limit of the partial sums of runs in flight, in bytes, of each queue.
   void set_limit(uint64_t bytes);
 

@@ -205,11 +205,19 @@ absl::Status NetworkStage::add_group(uint32_t group, std::vector<uint32_t> membe
 
 bool NetworkStage::has_arrived(uint32_t group) const { return executor_ != nullptr && executor_->has_arrived(group); }
 
+absl::Status NetworkStage::remove_group(uint32_t group) {
+  if (!is_following()) return absl::FailedPreconditionError("a group was removed before the first plan");
+  const absl::Status status = executor_->remove_group(group, exchanges_.actions());
+  report_refusal();
+  return status;
+}
+
 void NetworkStage::start_call(const executor::Call& call) {
   executor::Call marked = call;
   marked.id |= kCallBit;
   const absl::Status status = executor_->start_call(marked, now(), exchanges_.actions());
   if (!status.ok()) listener_->on_called(call.id, status);
+  report_refusal();
 }
 
 std::string NetworkStage::describe_call(uint64_t id) const {

@@ -79,9 +79,10 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   bool connected() const override { return supervision_.has_value() && supervision_->all_up(); }
   bool idle() const override { return exchanges_.idle() && colocated_.idle(); }
   bool may_leave() const override;
-  // Make a group of workers, and start a call of it (comm-lib/executor/calls.h). The listener learns the outcome of a
-  // call, also of one that can't start. FailedPrecondition: there is no plan yet.
+  // Make a group of workers, remove it, and start a call of it (comm-lib/executor/calls.h). The listener learns the
+  // outcome of a call, also of one that can't start. FailedPrecondition: there is no plan yet.
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
+  absl::Status remove_group(uint32_t group);
   void start_call(const executor::Call& call);
   // Returns the text of executor::Calls::describe().
   std::string describe_call(uint64_t id) const;

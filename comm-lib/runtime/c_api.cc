@@ -348,6 +348,10 @@ gln_status gln_has_arrived(gln_session* session, uint32_t group, int* arrived) {
   });
 }
 
+gln_status gln_remove_group(gln_session* session, uint32_t group) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) { return rank.remove_group(group); });
+}
+
 gln_status gln_start_call(gln_session* session, const gln_call* call, uint64_t* handle) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
     if (call == nullptr) return null_argument("call");

@@ -139,6 +139,11 @@ absl::StatusOr<bool> Rank::has_arrived(uint32_t group) {
   return io_.has_arrived(group);
 }
 
+absl::Status Rank::remove_group(uint32_t group) {
+  GLN_RETURN_IF_ERROR(state_.usable());
+  return io_.remove_group(group);
+}
+
 absl::StatusOr<uint64_t> Rank::call(executor::Call call) {
   GLN_RETURN_IF_ERROR(state_.usable());
   if (state_.rank_info().local_ranks > 1) return absl::FailedPreconditionError("there is no group");

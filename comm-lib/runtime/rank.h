@@ -39,8 +39,9 @@ class Rank {
   // `gpu`: the memory is that of a GPU, and is used on this stream of the program. Without it, it is the host's.
   absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op,
                                      std::optional<DeviceStream> gpu = {});
-  // Make a group of workers, and start a call of it (comm-lib/executor/calls.h).
+  // Make a group of workers, remove it, and start a call of it (comm-lib/executor/calls.h).
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members);
+  absl::Status remove_group(uint32_t group);
   absl::StatusOr<uint64_t> call(executor::Call call);
   absl::StatusOr<bool> has_arrived(uint32_t group);
   Handles& handles() { return handles_; }

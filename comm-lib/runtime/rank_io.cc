@@ -75,11 +75,14 @@ bool RankIo::begin_here(DeclaredRequest& request) {
   return first;
 }
 
+absl::Status RankIo::check_groups() const {
+  if (state_.rank_info().local_ranks == 1) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "groups need workers of one rank each, and this job has several local ranks: start each rank as a worker");
+}
+
 absl::Status RankIo::add_group(uint32_t group, std::vector<uint32_t> members) {
-  if (state_.rank_info().local_ranks > 1) {
-    return absl::FailedPreconditionError(
-        "groups need workers of one rank each, and this job has several local ranks: start each rank as a worker");
-  }
+  GLN_RETURN_IF_ERROR(check_groups());
   const absl::MutexLock lock(&loop_.turn());
   return network_->add_group(group, std::move(members));
 }
@@ -87,6 +90,17 @@ absl::Status RankIo::add_group(uint32_t group, std::vector<uint32_t> members) {
 bool RankIo::has_arrived(uint32_t group) {
   const absl::MutexLock lock(&loop_.turn());
   return network_->has_arrived(group);
+}
+
+// Starts the calls that this rank has made before.
+absl::Status RankIo::remove_group(uint32_t group) {
+  GLN_RETURN_IF_ERROR(check_groups());
+  const absl::MutexLock lock(&loop_.turn());
+  if (!loop_.nothing_posted()) {
+    loop_.drain();
+    pipeline_->wake();
+  }
+  return network_->remove_group(group);
 }
 
 void RankIo::call(executor::Call call) {

@@ -53,9 +53,10 @@ class RankIo : public member::Listener,
   void push_pull(DeclaredRequest request) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Ends the session with an error that concerns all ranks, such as a failure of the GPU.
   void end_session(const absl::Status& why) { on_failed(why); }
-  // Makes a group of workers, and starts a call of it, whose id is a handle. FailedPrecondition: the worker has several
-  // local ranks.
+  // Make a group of workers, remove it, and start a call of it, whose id is a handle. FailedPrecondition: the worker
+  // has several local ranks.
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  absl::Status remove_group(uint32_t group) ABSL_LOCKS_EXCLUDED(loop_.turn());
   void call(executor::Call call);
   // Returns the text of executor::Calls::describe() for the call with this handle.
   std::string describe_call(uint64_t handle) ABSL_LOCKS_EXCLUDED(loop_.turn());
@@ -96,6 +97,7 @@ class RankIo : public member::Listener,
   void wait_for_work(absl::Duration timeout) override { pipeline_->wait(timeout); }
   void wake() override { pipeline_->wake(); }
 
+  absl::Status check_groups() const;
   bool begin_here(DeclaredRequest& request) ABSL_LOCKS_EXCLUDED(loop_.turn());
   void deliver_outcomes(std::vector<Outcome>& outcomes);  // to handles_; also empties `outcomes`
   void post_and_wait(std::function<void()> message);

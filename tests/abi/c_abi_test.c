@@ -276,6 +276,7 @@ static void late_calls(gln_session* session, const gln_rank_info* where) {
     gather.output_bytes = where->ranks;
   } else {
     CHECK(gln_start_call(session, &call, &handle) == GLN_OK);
+    check_error(gln_remove_group(session, kLate), GLN_FAILED_PRECONDITION, "in flight");
     do {
       CHECK(gln_wait(session, handle, 0.01) == GLN_DEADLINE_EXCEEDED);
     } while (strstr(gln_last_error(), "call 0 of group 8 (all-to-all) waits for rank 0 (worker 0)") == NULL);
@@ -283,6 +284,11 @@ static void late_calls(gln_session* session, const gln_rank_info* where) {
   CHECK(gln_start_call(session, &gather, &signal) == GLN_OK && gln_wait(session, signal, -1) == GLN_OK);
   if (where->rank == 0) CHECK(gln_start_call(session, &call, &handle) == GLN_OK);
   CHECK(gln_wait(session, handle, -1) == GLN_OK);
+  CHECK(gln_remove_group(session, kLate) == GLN_OK);
+  check_error(gln_remove_group(session, kLate), GLN_INVALID_ARGUMENT, "no group 8");
+  check_error(gln_add_group(session, kLate, members, where->ranks), GLN_INVALID_ARGUMENT, "was removed");
+  CHECK(gln_start_call(session, &call, &handle) == GLN_OK);
+  check_error(gln_wait(session, handle, -1), GLN_INVALID_ARGUMENT, "no group 8");
 }
 
 /* A forked child has a copy of the session's memory, but not its threads, so every call must fail at once. */

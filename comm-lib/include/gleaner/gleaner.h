@@ -235,8 +235,15 @@ GLN_API gln_status gln_push_pull_on_stream(gln_session* session, uint32_t tensor
 
 /* Makes a group of ranks: member i has rank i in it. All members must make it, with the same number and members. A job
  * whose workers have one local rank each has groups. GLN_INVALID_ARGUMENT: a rank is named twice or does not exist,
- * this rank is no member, or the group exists. GLN_FAILED_PRECONDITION: workers have several local ranks. */
+ * this rank is no member, or the number is or was that of a group. GLN_FAILED_PRECONDITION: workers have several local
+ * ranks. */
 GLN_API gln_status gln_add_group(gln_session* session, uint32_t group, const uint32_t* members, uint32_t count);
+
+/* Removes a group, and frees its memory. Each member does so for itself, once it has waited for its calls; others may
+ * be behind. The number can't be used for another group of this session. A member that makes a further call of the
+ * group ends the job with an error. GLN_FAILED_PRECONDITION: a call that this rank has made is in flight.
+ * GLN_INVALID_ARGUMENT: there is no such group. */
+GLN_API gln_status gln_remove_group(gln_session* session, uint32_t group);
 
 /* Collectives that move bytes. */
 typedef enum gln_collective {

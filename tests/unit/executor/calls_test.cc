@@ -410,6 +410,70 @@ TEST(Calls, TellWhetherSomethingHasArrivedForTheNextOne) {
   EXPECT_FALSE(group.job[1].has_arrived(kGroup));
 }
 
+// Rank 0 has ended all its calls, and rank 1 lacks slices of the last one when rank 0 removes the group.
+TEST(Calls, AMemberRemovesAGroupWhileOthersAreBehind) {
+  CallingGroup group(2);
+  Memory memory(1, {2, Postcondition::kAllGather}, 1000);
+  for (uint32_t rank = 0; rank < 2; ++rank) ASSERT_EQ(group.call(rank, memory.call(rank)), absl::OkStatus());
+  EXPECT_THAT(std::string(group.job[0].remove_group(kGroup, group.job.actions).message()),
+              HasSubstr("call 0 of group 5 is in flight"));
+  while (group.job.actions.done.empty() && group.job.deliver_next(0).ok()) continue;
+  ASSERT_EQ(group.job.take_done().size(), 1u);
+  ASSERT_EQ(group.job[0].remove_group(kGroup, group.job.actions), absl::OkStatus());
+  exchange::Send late;
+  late.header = group.job.inbox(1).front().header;
+  late.header.type = wire::FrameType::kAwait;
+  late.header.sender = 1;
+  late.header.payload_bytes = 0;
+  late.header.confirmed = 0;
+  ASSERT_EQ(group.job.deliver(0, late), absl::OkStatus());
+  group.deliver_all();
+  EXPECT_EQ(group.job.actions.refused, absl::OkStatus());
+  memory.expect_results();
+  EXPECT_THAT(std::string(group.job[0].remove_group(kGroup, group.job.actions).message()), HasSubstr("no group 5"));
+  EXPECT_THAT(std::string(group.job[0].add_group(kGroup, {0, 1}).message()), HasSubstr("was removed"));
+}
+
+TEST(Calls, AFurtherCallOfARemovedGroupIsAnError) {
+  for (const bool is_early : {false, true}) {
+    CallingGroup group(2);
+    const std::vector<std::byte> data(10);
+    const auto remove = [&] { return group.job[1].remove_group(kGroup, group.job.actions); };
+    if (!is_early) {
+      ASSERT_EQ(remove(), absl::OkStatus());
+    }
+    ASSERT_EQ(group.call(0, {.collective = Postcondition::kBroadcast, .input = data}), absl::OkStatus());
+    group.deliver_all();
+    if (is_early) {
+      ASSERT_EQ(remove(), absl::OkStatus());
+    }
+    EXPECT_THAT(std::string(group.job.actions.refused.message()),
+                HasSubstr("call 0 of group 5: worker 0 has made it, and worker 1 has removed the group"));
+  }
+}
+
+TEST(Calls, RemovedGroupsLeaveTheOthersAsTheyAre) {
+  CallingGroup group(3);
+  for (uint32_t number = kGroup + 1; number < kGroup + 20; ++number) {
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      ASSERT_EQ(group.job[rank].add_group(number, {0, 1, 2}), absl::OkStatus());
+    }
+    Memory memory(number, {3, Postcondition::kAllGather}, 100);
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      Call call = memory.call(rank);
+      call.group = number;
+      ASSERT_EQ(group.job.call(rank, call), absl::OkStatus());
+    }
+    group.deliver_all();
+    memory.expect_results();
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      ASSERT_EQ(group.job[rank].remove_group(number, group.job.actions), absl::OkStatus());
+    }
+  }
+  group.job.take_done();
+  expect_all_work(group, {1000});
+}
+
 TEST(Calls, AFailureEndsThem) {
   CallingGroup group(2);
   const std::vector<std::byte> data(1000);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "comm-lib/executor/calls.h"
 #include "comm-lib/pipeline/pipeline.h"
 #include "tests/manual_clock.h"
 #include "tests/unit/network/proxy.h"
@@ -96,6 +97,7 @@ class Worker : private pipeline::Listener, private NetworkListener {
     pipeline_->start(
         {{.id = ++push_pulls_, .tensor = 0, .op = op, .input = Buffer::borrow(bytes), .output = bytes}, {}});
   }
+  NetworkStage& network() { return *network_; }
   bool has_sum() const {
     return done_.has_value() && done_->ok() && std::ranges::all_of(values_, [](float value) { return value == 3; });
   }
@@ -310,6 +312,20 @@ TEST_F(NetworkStageTest, ARefusalEndsTheSessionWithItsText) {
               StartsWith("tensor 'gradient': in its 1st push_pull worker 0 asks for its sum, worker 1 for its "
                          "average; "));
   EXPECT_TRUE(absl::IsInvalidArgument(told));
+}
+
+TEST_F(NetworkStageTest, ARemovedGroupOfWhichAnotherWorkerMakesCallsEndsTheSession) {
+  follow_all();
+  std::vector<std::byte> data(4);
+  for (Worker* const worker : {&zero_, &one_}) ASSERT_EQ(worker->network().add_group(1, {0, 1}), absl::OkStatus());
+  ASSERT_TRUE(poll_until([&] { return zero_.pipeline().connected() && one_.pipeline().connected(); }));
+  one_.network().start_call(
+      {.id = 1, .group = 1, .collective = collective::Postcondition::kBroadcast, .root = 1, .input = data});
+  int polls = 0;
+  poll_until([&] { return ++polls == 100; });  // the slice has arrived, or arrives after the removal
+  ASSERT_EQ(zero_.network().remove_group(1), absl::OkStatus());
+  ASSERT_TRUE(poll_until([&] { return !zero_.failed().ok(); }));
+  EXPECT_THAT(std::string(zero_.failed().message()), HasSubstr("worker 0 has removed the group"));
 }
 
 TEST_F(NetworkStageTest, ARepeatedWelcomeKeepsConnections) {
