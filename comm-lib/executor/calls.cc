@@ -83,6 +83,7 @@ absl::Status Calls::add_group(uint32_t number, std::vector<uint32_t> members, ui
   group->second.members = std::move(members);
   group->second.workers = workers;
   machine_.add_queue(&group->second.starts);
+  early_.on_made(wire::kCallBit | number);
   return absl::OkStatus();
 }
 
@@ -99,9 +100,8 @@ absl::Status Calls::remove_group(uint32_t number, Actions& actions) {
   machine_.remove_queue(&group->second.starts);
   groups_.erase(group);
   programs_.forget(number);
-  const auto early = early_.lower_bound({subject, 0, 0});
-  if (early != early_.end() && std::get<0>(early->first) == subject) {
-    actions.refused.Update(call_of_removed(early->second.front().header));
+  if (const EarlyFrames::Frame* const early = early_.of_group(subject); early != nullptr) {
+    actions.refused.Update(call_of_removed(early->header));
   }
   return absl::OkStatus();
 }
@@ -191,7 +191,7 @@ absl::Status Calls::start(const Call& call, absl::Duration now, Actions& actions
   }
   const uint32_t parts = open.missing;
   if (parts == 0) {
-    actions.refused.Update(check_no_more({wire::kCallBit | call.group, group.next++, 0}));
+    actions.refused.Update(check_no_more(wire::kCallBit | call.group, group.next++));
     actions.done.push_back({call.id, absl::OkStatus()});
     return absl::OkStatus();
   }
@@ -202,33 +202,23 @@ absl::Status Calls::start(const Call& call, absl::Duration now, Actions& actions
   for (subject.partition = 0; subject.partition < parts; ++subject.partition) {
     const uint32_t run = open_run(index, subject, &group.starts);
     machine_.start(run, now, actions);
-    auto early = early_.extract({subject.tensor, subject.step, subject.partition});
-    if (early.empty()) continue;
-    for (EarlyFrame& frame : early.mapped()) {
+    for (EarlyFrames::Frame& frame : early_.take({subject.tensor, subject.step, subject.partition})) {
       actions.refused.Update(on_frame(frame.header, std::move(frame.payload), now, actions));
     }
   }
-  actions.refused.Update(check_no_more({subject.tensor, subject.step, 0}));
+  actions.refused.Update(check_no_more(subject.tensor, subject.step));
   return absl::OkStatus();
 }
 
-// Checks that no frame waits about a part that a call does not have here. `first`: the key of its first part.
-absl::Status Calls::check_no_more(const Key& first) const {
-  const auto extra = early_.lower_bound(first);
-  if (extra == early_.end() || std::get<0>(extra->first) != std::get<0>(first) ||
-      std::get<1>(extra->first) != std::get<1>(first)) {
-    return absl::OkStatus();
-  }
-  return differ(extra->second.front().header, "sent more bytes than this rank expects");
+// Checks that no frame waits about a part that a call does not have here.
+absl::Status Calls::check_no_more(uint32_t subject, uint64_t number) const {
+  const EarlyFrames::Frame* const extra = early_.of_call(subject, number);
+  return extra == nullptr ? absl::OkStatus() : differ(extra->header, "sent more bytes than this rank expects");
 }
 
 bool Calls::has_arrived(uint32_t number) const {
   const auto group = groups_.find(number);
-  if (group == groups_.end()) return false;
-  const Key first = {wire::kCallBit | number, group->second.next, 0};
-  const auto early = early_.lower_bound(first);
-  return early != early_.end() && std::get<0>(early->first) == std::get<0>(first) &&
-         std::get<1>(early->first) == std::get<1>(first);
+  return group != groups_.end() && early_.of_call(wire::kCallBit | number, group->second.next) != nullptr;
 }
 
 uint32_t Calls::open_run(uint32_t call, const Subject& subject, StartQueue* queue) {
@@ -289,8 +279,16 @@ absl::Status Calls::on_frame(const wire::Header& header, Buffer payload, absl::D
   const uint64_t made = group != groups_.end() ? group->second.next : removed != removed_.end() ? removed->second : 0;
   if (header.step >= made) {
     if (removed != removed_.end()) return call_of_removed(header);
-    early_[key].push_back({header, std::move(payload)});
-    return absl::OkStatus();
+    if (group != groups_.end()) {
+      early_.add(header, std::move(payload));
+      return absl::OkStatus();
+    }
+    if (early_.add_unmade(header, std::move(payload), machine_.limit())) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_of_call(header.tensor, header.step), ": worker ", worker_,
+                     " has not made the group, and can hold no more ", "of what worker ", header.sender,
+                     " sends in calls of such groups; every member must make a group, before or ",
+                     "soon after others make calls of it"));
   }
   // A kAwait may come late: what its sender has waited for is on its way, or there.
   if (header.type == wire::FrameType::kAwait) return absl::OkStatus();

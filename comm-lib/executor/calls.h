@@ -11,9 +11,10 @@
 // expect would shift all later ones.
 //
 // Early slices. A member that is ahead sends slices of a call that this worker has not made yet. They wait here, in the
-// buffers in which they came. A call ends on the rank where its bytes come from only once all ranks that they reach
-// have begun it (program.h: receipts). So what waits here is at most what the other members have in flight: the
-// machine's limit for each group, or the calls that their programs have made and not waited for.
+// buffers in which they came (early_frames.h). A call ends on the rank where its bytes come from only once all ranks
+// that they reach have begun it (program.h: receipts). So what waits here is at most what the other members have in
+// flight: the machine's limit for each group, or the calls that their programs have made and not waited for. A member
+// that exceeds the limit for groups that this worker has not made ends the job.
 //
 // Removed groups. A member removes a group once its own calls have ended, while others may be behind. Its slices for
 // them wait in the links, and need no group. The number of a group can't be used again, so that a late frame never
@@ -29,13 +30,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "comm-lib/exchange/piece_request.h"
 #include "comm-lib/executor/call_programs.h"
+#include "comm-lib/executor/early_frames.h"
 #include "comm-lib/executor/machine.h"
 #include "common/base/buffer.h"
 #include "common/base/bytes.h"
@@ -116,18 +117,14 @@ class Calls final : public RunOwner {
     std::vector<Placed> outputs;  // blocks that others send
     uint32_t missing = 0;         // number of parts that have not ended
   };
-  using Key = std::tuple<uint32_t, uint64_t, uint32_t>;  // Subject::tensor, number of the call, part
-  struct EarlyFrame {
-    wire::Header header;
-    Buffer payload;
-  };
+  using Key = EarlyFrames::Key;
 
   void begin(Run& run) override;
   void take_results(Run& run) override;
   void finish(uint32_t run, Actions& actions) override;
 
   absl::Status measure(const Call& call, const Group& group, const CallProgram& program, Open& open) const;
-  absl::Status check_no_more(const Key& first) const;
+  absl::Status check_no_more(uint32_t subject, uint64_t number) const;
   absl::Status call_of_removed(const wire::Header& header) const;
   absl::Status place(const Call& call, const CallProgram& program, Open& open) const;
   uint32_t open_run(uint32_t call, const Subject& subject, StartQueue* queue);
@@ -144,7 +141,7 @@ class Calls final : public RunOwner {
   uint32_t started_ = 0;                  // number of calls, ever
   Slots<Open> calls_;
   std::map<Key, uint32_t> runs_;
-  std::map<Key, std::vector<EarlyFrame>> early_;
+  EarlyFrames early_;
   std::vector<uint64_t> begins_;  // of the part that opens
 };
 

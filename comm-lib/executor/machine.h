@@ -66,6 +66,7 @@ class Machine {
   void remove_queue(StartQueue* queue);
   // Sets the limit of the partial sums of runs in flight, in bytes, of each queue.
   void set_limit(uint64_t bytes);
+  uint64_t limit() const { return limit_bytes_; }
 
   // Returns a new run, whose cursor is at the start of `program`, for `elements` elements. `owner`, `queue` and
   // `program` must outlive it.

@@ -233,10 +233,13 @@ GLN_API gln_status gln_push_pull(gln_session* session, uint32_t tensor, const vo
 GLN_API gln_status gln_push_pull_on_stream(gln_session* session, uint32_t tensor, const void* input, void* output,
                                            gln_op op, int device, void* stream, uint64_t* handle);
 
-/* Makes a group of ranks: member i has rank i in it. All members must make it, with the same number and members. A job
- * whose workers have one local rank each has groups. GLN_INVALID_ARGUMENT: a rank is named twice or does not exist,
- * this rank is no member, or the number is or was that of a group. GLN_FAILED_PRECONDITION: workers have several local
- * ranks. */
+/* Makes a group of ranks: member i has rank i in it. All members must make it, with the same number and members. A rank
+ * that makes it late holds what others send in calls of it until then: from each at least 256 MiB for all such groups.
+ * A rank that sends more than another can hold ends the job with an error.
+ *
+ * A job whose workers have one local rank each has groups. GLN_INVALID_ARGUMENT: a rank is named twice or does not
+ * exist, this rank is no member, or the number is or was that of a group. GLN_FAILED_PRECONDITION: workers have several
+ * local ranks. */
 GLN_API gln_status gln_add_group(gln_session* session, uint32_t group, const uint32_t* members, uint32_t count);
 
 /* Removes a group, and frees its memory. Each member does so for itself, once it has waited for its calls; others may

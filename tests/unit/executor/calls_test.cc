@@ -474,6 +474,35 @@ TEST(Calls, RemovedGroupsLeaveTheOthersAsTheyAre) {
   expect_all_work(group, {1000});
 }
 
+TEST(Calls, BytesForGroupsThatAreNotMadeAreLimited) {
+  constexpr uint64_t kFrames = EarlyFrames::kMostUnmadeBytes / wire::kMaxPayloadBytes - 1;  // which have headers, too
+  BufferPool pool;
+  const kernels::Kernels kernels = *kernels::Kernels::choose("");
+  Machine machine(7, 0, &pool, &kernels, nullptr);
+  Calls calls(0, &machine, &pool);
+  exchange::Actions actions;
+  std::vector<std::byte> memory(wire::kMaxPayloadBytes);
+  const auto send = [&](uint32_t sender, uint32_t group, uint64_t call) {
+    wire::Header header;
+    header.type = wire::FrameType::kSlice;
+    header.sender = sender;
+    header.tensor = wire::kCallBit | group;
+    header.step = call;
+    return calls.on_frame(header, Buffer::borrow(memory), absl::ZeroDuration(), actions);
+  };
+  for (uint64_t i = 0; i < kFrames; ++i) ASSERT_EQ(send(1, i % 2, i), absl::OkStatus());
+  for (uint64_t i = 0; i < kFrames; ++i) ASSERT_EQ(send(2, 0, i), absl::OkStatus()) << "each sender has its own limit";
+  ASSERT_EQ(calls.add_group(0, {0, 1, 2}, 3), absl::OkStatus());
+  for (uint64_t i = 0; i < 2 * kFrames; ++i) ASSERT_EQ(send(1, 0, i), absl::OkStatus()) << "the group is made";
+  for (uint64_t i = 0; i < kFrames / 2; ++i) ASSERT_EQ(send(1, 3, i), absl::OkStatus());
+  absl::Status refused = send(1, 3, kFrames);
+  if (refused.ok()) refused = send(1, 3, kFrames + 1);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("of group 3: worker 0 has not made the group"), HasSubstr("what worker 1 sends")));
+  machine.set_limit(EarlyFrames::kMostUnmadeBytes);
+  EXPECT_EQ(send(1, 3, kFrames + 2), absl::OkStatus()) << "a group may have much in flight";
+}
+
 TEST(Calls, AFailureEndsThem) {
   CallingGroup group(2);
   const std::vector<std::byte> data(1000);
