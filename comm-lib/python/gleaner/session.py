@@ -152,6 +152,7 @@ class Session:
         self._unnamed_by: Optional[threading.Thread] = None  # the thread that starts requests without a name
         self._registered: dict[int, Any] = {}  # the objects that own registered memory, by address
         self._attached: dict[Callable[[Session], Any], Any] = {}
+        self._attaching = threading.Lock()
         _check_timeout(open_timeout)
         texts = (coordinator, job, worker, local_rank, local_size, address, token_file)
         options = _abi.Options(
@@ -234,15 +235,15 @@ class Session:
     def attached(self, kind: Callable[[Session], C]) -> C:
         """Returns the session's object of this kind.
 
-        The first call creates the object as kind(session); close() closes it before the session. Call this from one
-        thread at a time.
+        The first call creates the object as kind(session); close() closes it before the session.
 
         Args:
-            kind: A class or function whose only argument is the session.
+            kind: A class or function whose only argument is the session. It must not call attached().
         """
-        if kind not in self._attached:
-            self._attached[kind] = kind(self)
-        return self._attached[kind]
+        with self._attaching:
+            if kind not in self._attached:
+                self._attached[kind] = kind(self)
+            return self._attached[kind]
 
     def declare(self, name: str, elements: int, data_type: DataType, priority: int = 0) -> int:
         """Declares a tensor and returns its id on this rank. Does not block; may be called from several threads.
