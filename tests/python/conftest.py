@@ -117,6 +117,24 @@ def assert_passed(outcome: subprocess.CompletedProcess[str], check: str, ranks: 
     assert passed == ranks, f"{check} passed on {passed} of {ranks} ranks\n{outcome.stdout}\n{outcome.stderr}"
 
 
+def assert_digits_have_equal_bits(program: str) -> None:
+    """Asserts that an example of examples/digits ends with the same bits on two ranks and without Gleaner."""
+    train = ROOT / "examples" / "digits" / program
+    job = run_job(train, "--epochs", "2")
+    assert job.returncode == 0, job.stdout + job.stderr
+    command = [sys.executable, str(train), "--epochs", "2", "--reference", "2"]
+    alone = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
+    assert alone.returncode == 0, alone.stdout + alone.stderr
+    digests = re.findall(r"SHA-256 (\w+)", job.stdout + alone.stdout)
+    assert len(digests) == 3 and len(set(digests)) == 1, job.stdout + alone.stdout
+
+
+def programs_of(document: str, heading: str) -> list[str]:
+    """Returns the Python programs in a section of a document."""
+    section = (ROOT / "docs" / document).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
 class Job:
     """A job whose coordinator, summers and workers the test starts one by one, as on bare metal."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
 import sys
 from functools import reduce
@@ -50,6 +50,8 @@ def test_every_dotted_name_exists() -> None:
     for package, path in sorted(names):
         if package + path in files or f"lib{package}{path}" in TEXT:
             continue
+        if package == "gleaner" and path.count(".") == 1 and importlib.util.find_spec(package + path) is not None:
+            continue  # a package that may need a framework which is not installed
         loaded = importlib.import_module("gleaner.torch" if package == "gln" else "gleaner")
         importlib.import_module("gleaner.elastic")
         assert reduce(getattr, path.strip(".").split("."), loaded) is not None, package + path
