@@ -64,6 +64,9 @@ STAGES = [
           {**RELEASE, "simulation": "ctest release -L ^long$ -LE 'kube|rdma'"}),
     Stage("python-long", "pytest over tests in Python, those marked long", "4 min", "test",
           {**KUBERNETES, **RELEASE, "python-long": "pytest tests/python tests/outside -m long"}),
+    Stage("frameworks", "pytest with PyTorch, JAX and TensorFlow from PyPI, 8 GB", "10 min", "test",
+          {**RELEASE, "current-torch": "tests/python/current_torch.sh",
+           "current-frameworks": "tests/python/current_frameworks.sh"}),
     Stage("charts", "chart, agent and operator against a real API server", "3 min", "test",
           {**KUBERNETES, **RELEASE, "charts-ctest": "ctest release -L kube", "charts": "pytest tests/charts -m long"}),
     Stage("chaos", "training through faults, on this machine and in virtual machines", "5 min", "vm",
@@ -118,6 +121,9 @@ _ROWS = [
     ("tests/install/wheel scripts/wheel pyproject.toml cmake/GleanerWheel.cmake comm-lib/python/backend "
      "comm-lib/python/CMakeLists.txt", "wheel"),
     ("comm-lib/python/gleaner/_programs.py", "python-long wheel"),
+    ("comm-lib/python/gleaner/jax comm-lib/python/gleaner/tensorflow comm-lib/python/gleaner/bundles.py "
+     "tests/python/test_jax.py tests/python/test_tensorflow.py tests/python/current_frameworks.sh "
+     "tests/python/current_torch.sh", "frameworks"),
     ("CMakeLists.txt CMakePresets.json cmake", "asan tsan ccache install"),
     (".clang-tidy scripts/tidy", "tidy"),
     ("docs README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE Makefile .ci .clang-format .gitignore scripts tests "
