@@ -27,6 +27,11 @@ def test_bundles(outcome: tuple[subprocess.CompletedProcess[str], int], check: s
     assert_passed(outcome[0], check, ranks=outcome[1])
 
 
+def test_leaving_ends_the_call_of_another_thread() -> None:
+    done = run_job("bundle_closing.py", flags=("--grace", "1"))
+    assert "left" in done.stdout, done.stdout + done.stderr
+
+
 def bundle(operation: str = "sum", name: str | None = None, **members: int) -> Bundle:
     return Bundle.of(operation, name, [(each, numpy.empty(size, "f4")) for each, size in members.items()])
 

@@ -30,6 +30,13 @@ def test_every_rank_ends_well(outcome: tuple[subprocess.CompletedProcess[str], i
     assert outcome[0].returncode == 0, outcome[0].stderr
 
 
+@pytest.mark.parametrize("way", ["shutdown", "exit"])
+def test_callbacks_end_before_the_rank_leaves(way: str) -> None:
+    done = run_job("jax_unfinished.py", way)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no session" not in done.stderr, done.stderr
+
+
 def test_callbacks_on_one_cpu() -> None:
     done = run_job("jax_one_cpu.py")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -17,8 +17,9 @@ from typing import Optional
 import numpy
 
 from gleaner import arrays, exchange
-from gleaner.errors import InvalidArgumentError
+from gleaner.errors import DeadlineExceededError, GleanerError, InvalidArgumentError
 from gleaner.exchange import PushPullOptions
+from gleaner.interruptible import SLICE_SECONDS
 from gleaner.session import DataType, Session
 
 # The digests are needed first, so they are sent before all arrays.
@@ -91,9 +92,16 @@ class Bundles:
         self._lock = threading.Lock()
         self._agreed: set[Bundle] = set()  # bundles that all ranks have declared
         self._by_name: dict[str, Bundle] = {}
+        self._closing = False
 
     def close(self) -> None:
-        """Does nothing: requests end with the session."""
+        """Ends the call of another thread, such as that of a callback, with a GleanerError, and waits for its end.
+
+        No other call of the session may run while it is closed.
+        """
+        self._closing = True
+        with self._lock:
+            pass
 
     def push_pull(self, named: NamedArrays, average: bool = True, name: Optional[str] = None) -> list[numpy.ndarray]:
         """Returns the average or the sum of each array over all ranks, in new arrays. Collective; blocks.
@@ -124,7 +132,7 @@ class Bundles:
                 digests = self._send_digest(bundle)
                 handles = self._start(bundle, named)
                 self._compare(bundle, digests)
-            return [array.copy() if handle is None else self._session.synchronize(handle) for array, handle in handles]
+            return [array.copy() if handle is None else self._wait(handle) for array, handle in handles]
 
     def broadcast(self, named: NamedArrays, root: int) -> list[numpy.ndarray]:
         """Returns copies of the arrays of rank `root`, bit for bit. Collective; blocks.
@@ -187,6 +195,15 @@ class Bundles:
         numbered = enumerate(named)
         return [(array, start(number, name, array) if array.size else None) for number, (name, array) in numbered]
 
+    def _wait(self, handle: int) -> numpy.ndarray:
+        """Waits for a request until close(). Returns its result."""
+        while not self._closing:
+            try:
+                return self._session.synchronize(handle, SLICE_SECONDS)
+            except DeadlineExceededError:
+                pass
+        raise GleanerError("this rank left the job before other ranks have sent their arrays")
+
     def _send_digest(self, bundle: Bundle) -> int:
         info = self._session.rank_info
         digests = numpy.zeros((info.size, _DIGEST_WORDS), numpy.int32)
@@ -196,7 +213,7 @@ class Bundles:
 
     def _compare(self, bundle: Bundle, handle: int) -> None:
         """Waits for the digests. Raises the same InvalidArgumentError on every rank if ranks differ."""
-        digests = self._session.synchronize(handle)
+        digests = self._wait(handle)
         others = numpy.flatnonzero((digests != digests[0]).any(axis=1))
         if not others.size:
             return

@@ -13,6 +13,7 @@ every run. docs/frameworks.md has examples; gleaner.errors lists the errors.
 from __future__ import annotations
 
 from gleaner.errors import GleanerError, WorkersChanged
+from gleaner.jax.leaving import shutdown
 from gleaner.jax.operations import average, broadcast, push_pull
 from gleaner.jax.optimizer import DistributedOptimizer, distributed
 from gleaner.jax.threads import allow_callbacks
@@ -23,7 +24,6 @@ from gleaner.process import (
     local_rank,
     local_size,
     rank,
-    shutdown,
     size,
     stats,
     tensor_plan,
