@@ -9,12 +9,14 @@ starts the calls of a group.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from gleaner import _abi
 from gleaner._abi import Collective
+from gleaner.errors import GleanerError
 from gleaner.session import Session
 
 
@@ -49,6 +51,11 @@ class Group:
         self.members = tuple(members)
         self.rank = self.members.index(session.rank_info.rank)
         self.size = len(self.members)
+
+    def close(self) -> None:
+        """Removes the group; leaves it if calls are in flight, or if the session has ended. Nobody may use it then."""
+        with contextlib.suppress(GleanerError):
+            self.session.remove_group(self.number)
 
     def start(self, collective: Collective, name: str, given: Block, result: Block, root: int = 0) -> int:
         """Starts a call with blocks of one size, and returns its handle for Session.synchronize().

@@ -360,6 +360,18 @@ class Session:
         """
         self._call("gln_add_group", self._open(), number, (ctypes.c_uint32 * len(members))(*members), len(members))
 
+    def remove_group(self, number: int) -> None:
+        """Removes a group, and frees its memory. Each member does so for itself; no other group can have its number.
+
+        Args:
+            number: Number of the group.
+
+        Raises:
+            InvalidArgumentError: There is no such group.
+            FailedPreconditionError: A call of this rank is in flight, or the session is closed or inherited.
+        """
+        self._call("gln_remove_group", self._open(), number)
+
     def has_arrived(self, group: int) -> bool:
         """Returns whether bytes of another rank have come for this rank's next call of a group.
 

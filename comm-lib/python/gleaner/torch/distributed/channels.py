@@ -40,6 +40,11 @@ class Channels:
         self._groups: dict[tuple[int, int, Tag], Group] = {}
         self._words: dict[int, RequestWork] = {}  # what monitored_barrier() waits for, by rank
 
+    def close(self) -> None:
+        for group in self._groups.values():
+            group.close()
+        self._groups.clear()
+
     def send(self, tensor: torch.Tensor, destination: int, tag: Tag, timeout: float) -> RequestWork:
         """Sends a tensor. The work ends once the destination has begun to receive."""
         memory.check(tensor)

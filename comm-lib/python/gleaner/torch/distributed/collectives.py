@@ -61,7 +61,10 @@ class Collectives:
         self._names: dict[str, GleanerWork] = {}  # the last work under each name
 
     def close(self) -> None:
+        """Ends the group's thread after its works, and removes the group."""
         self._tasks.close()
+        self._group.close()
+        self._tasks_group.close()
 
     # Collectives of one call
 

@@ -84,7 +84,8 @@ class ProcessGroup(dist.ProcessGroup):
         return self._sequence
 
     def shutdown(self) -> None:
-        """Ends the group's thread and, of the default group, leaves the job if no launcher has made it."""
+        """Ends the group and, if it is the default group of a job that no launcher has made, leaves the job."""
+        self._channels.close()
         self._collectives.close()
         if self._is_default:
             job.leave(failed=GleanerWork.some_are_late)
