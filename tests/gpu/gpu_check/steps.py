@@ -200,6 +200,7 @@ STEPS = [
     Step("tensors", 90, of_job(jobs.Job("tensors", "tensors.py"))),
     Step("streams", 60, of_job(jobs.Job("streams", "streams.py"))),
     Step("training", 90, of_job(jobs.Job("training", "training.py"))),
+    Step("torch.distributed", 60, of_job(jobs.Job("distributed", "distributed.py"))),
     Step("collectives", 90, collectives),
     Step("tensors, 2 x 2 local ranks", 60, of_job(jobs.Job("tensors-local", "tensors.py", local_ranks=2))),
     Step("training, 2 x 2 local ranks", 60, of_job(jobs.Job("training-local", "training.py", local_ranks=2))),
