@@ -12,7 +12,7 @@
 namespace gleaner::network {
 namespace {
 
-constexpr uint64_t kCallBit = uint64_t{1} << 63;  // in the ids of calls, which pieces do not have
+constexpr uint64_t kCallBit = uint64_t{1} << 62;  // in the ids of calls, which pieces of the stages above do not have
 constexpr absl::Duration kTick = absl::Milliseconds(5);
 constexpr absl::Duration kMeasureEvery = absl::Seconds(1);
 
