@@ -4,20 +4,21 @@ A request is one push_pull of a tensor by one rank, from its start until synchro
 `result` function of a request keeps its memory alive. gleaner (numpy) and gleaner.torch wrap a session for arrays and
 tensors.
 
-Threads: all methods may be called from any thread, but no other call may run during close(). Ctrl-C interrupts calls
+Threads: all methods may be called from any thread. close() waits for calls of other threads. Ctrl-C interrupts calls
 that block; the session, or the thread that closes it, then keeps the memory that C still uses. In a forked child all
 calls raise FailedPreconditionError: the child can neither use the session nor open another one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import numbers
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Callable, Optional, Protocol, TypeVar
@@ -29,6 +30,8 @@ from gleaner.interruptible import SLICE_SECONDS, InterruptibleCall
 
 # The largest buffer for the text of gln_get_tensor_plan(); a plan has at most some million partitions.
 _MOST_PLAN_BYTES = 1 << 28
+# How long close() waits for the calls of other threads.
+_CALL_SECONDS = 5.0
 
 
 class Closable(Protocol):
@@ -152,6 +155,8 @@ class Session:
         self._unnamed_by: Optional[threading.Thread] = None  # the thread that starts requests without a name
         self._registered: dict[int, Any] = {}  # the objects that own registered memory, by address
         self._attached: dict[Callable[[Session], Any], Any] = {}
+        self._callers = 0  # threads that are in calls of the library
+        self._left = threading.Condition()
         self._attaching = threading.Lock()
         _check_timeout(open_timeout)
         texts = (coordinator, job, worker, local_rank, local_size, address, token_file)
@@ -212,7 +217,10 @@ class Session:
             self._check(status, message)
 
     def _close(self, failed: bool, returning: bool) -> tuple[int, str]:
-        pointer, self._pointer = self._pointer, None
+        with self._left:
+            pointer, self._pointer = self._pointer, None
+            # Calls last for SLICE_SECONDS. A signal handler that closes the session may be inside of one.
+            self._left.wait_for(lambda: self._callers == 0, timeout=_CALL_SECONDS)
         memory = self._results, self._registered  # C uses this memory until the session is closed
         self._results, self._registered = {}, {}
         leave = self._library.gln_close_to_return if returning else self._library.gln_close
@@ -526,10 +534,12 @@ class Session:
             GleanerError: The session has failed; see gleaner.errors.
         """
         handle = ctypes.c_uint64()
-        status = self._library.gln_next_done(self._open(), timeout, ctypes.byref(handle))
+        with self._calling():
+            status = self._library.gln_next_done(self._open(), timeout, ctypes.byref(handle))
+            message = self._last_error(status)
         if status == _abi.DEADLINE_EXCEEDED:
             return None
-        self._check(status, self._last_error(status))
+        self._check(status, message)
         return handle.value
 
     def broadcast(self, name: str, address: int, size: int, root: int) -> None:
@@ -702,8 +712,24 @@ class Session:
         return self._pointer
 
     def _call(self, function: str, *arguments: Any) -> None:
-        status = getattr(self._library, function)(*arguments)
-        self._check(status, self._last_error(status))
+        with self._calling():
+            status = getattr(self._library, function)(*arguments)
+            message = self._last_error(status)
+        self._check(status, message)
+
+    @contextlib.contextmanager
+    def _calling(self) -> Iterator[None]:
+        """Keeps close() from freeing the session while this thread is in a call of the library, which must be short."""
+        self._open()  # a forked child must not take the lock, which a thread of its parent may have held
+        with self._left:
+            self._open()
+            self._callers += 1
+        try:
+            yield
+        finally:
+            with self._left:
+                self._callers -= 1
+                self._left.notify_all()
 
     def _check(self, status: int, message: str) -> None:
         if status != _abi.OK:
@@ -720,9 +746,11 @@ class Session:
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             left = SLICE_SECONDS if end is None else min(SLICE_SECONDS, max(0.0, end - time.monotonic()))
-            status = call(left)
+            with self._calling():
+                status = call(left)
+                message = self._last_error(status)
             if status != _abi.DEADLINE_EXCEEDED or (end is not None and time.monotonic() >= end):
-                return status, self._last_error(status)
+                return status, message
 
 
 def _check_timeout(seconds: float) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import itertools
 import sys
 import tempfile
 import threading
+import time
+import weakref
 from typing import Any, Callable
 
 import gleaner.torch.distributed  # noqa: F401
 import numpy
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional
 from checking import data_of, raises, rank_order_sum, run_checks, same_bits
 from small_training import inputs, net
 from torch import nn
@@ -173,6 +177,69 @@ def check_works_end_in_any_order() -> None:
             assert (tensors[i] == SIZE * i + SIZE * (SIZE - 1) / 2).all()
 
 
+def check_works_that_nobody_waits_for_end() -> None:
+    tensors = [torch.ones(elements) for elements in (10, 1001, 300_001)]
+    for tensor in tensors:
+        dist.all_reduce(tensor, async_op=True)
+    dist.barrier()
+    until = time.monotonic() + LIMIT.total_seconds()
+    while not all((tensor == SIZE).all() for tensor in tensors):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def check_waited_works_keep_no_tensor() -> None:
+    kept = []
+    for elements in SIZES:
+        tensor = torch.ones(elements)
+        kept.append(weakref.ref(tensor))
+        dist.all_reduce(tensor)
+        del tensor
+    gc.collect()
+    assert [reference() for reference in kept] == [None] * len(SIZES)
+
+
+def check_more_sums_of_one_size_than_there_are_names() -> None:
+    if RANK == 0:
+        tensors = [torch.ones(300_001) for _ in range(40)]
+        works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+        dist.send(torch.ones(1), 1)
+    elif RANK == 1:
+        dist.recv(torch.ones(1), 0)
+    if RANK:
+        tensors = [torch.ones(300_001) for _ in range(40)]
+        works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    for work in works:
+        work.wait()
+    assert all((tensor == SIZE).all() for tensor in tensors)
+
+
+def check_callbacks_may_wait_for_futures() -> None:
+    def again(done: Any) -> torch.Tensor:
+        return dist.all_reduce(done.value()[0], async_op=True).get_future().wait()[0]
+
+    for elements in SIZES:
+        tensor = torch.ones(elements)
+        future = dist.all_reduce(tensor, async_op=True).get_future().then(again)
+        assert (future.wait() == SIZE * SIZE).all()
+
+
+def check_functions_of_autograd_raise_errors() -> None:
+    group = dist.new_group(timeout=datetime.timedelta(seconds=1))
+    if RANK == 0:
+        raises(RuntimeError, lambda: torch.distributed.nn.functional.all_reduce(torch.ones(2), group=group))
+    dist.barrier()
+    if RANK:
+        dist.all_reduce(torch.ones(2), group=group)
+    dist.barrier()
+
+
+def check_autograd_calls_the_hooks_of_ddp() -> None:
+    model = nn.parallel.DistributedDataParallel(nn.Linear(5, 5))
+    torch.autograd.backward(model(torch.full((2, 5), RANK + 1.0)).sum())
+    assert (model.module.weight.grad == SIZE + 1).all()
+
+
 def check_futures_run_callbacks() -> None:
     tensor = torch.ones(1000)
     future = dist.all_reduce(tensor, async_op=True).get_future()
@@ -299,10 +366,12 @@ def check_monitored_barrier_names_who_is_late() -> None:
     short = datetime.timedelta(seconds=1)
     call = group_of_all().monitored_barrier
     call(LIMIT)
-    if RANK == 0:
-        assert "Rank 1 " in raises(RuntimeError, lambda: call(short))
+    if RANK != 1:
+        assert f"Rank {RANK or 1} " in raises(RuntimeError, lambda: call(short))
     dist.barrier()
-    call(LIMIT)  # completes what the failed barrier has begun
+    if RANK == 1:
+        raises(RuntimeError, lambda: call(short))  # too late: the others have given up
+    call(LIMIT)
 
 
 def check_destroyed_groups_can_be_made_again() -> None:

@@ -38,7 +38,8 @@ class Channels:
         self._members = list(members)
         self._rank = rank
         self._groups: dict[tuple[int, int, Tag], Group] = {}
-        self._words: dict[int, RequestWork] = {}  # what monitored_barrier() waits for, by rank
+        self._round = 0  # number of monitored barriers
+        self._words: dict[int, tuple[RequestWork, torch.Tensor]] = {}  # for which monitored_barrier() waits, by rank
 
     def close(self) -> None:
         for group in self._groups.values():
@@ -83,19 +84,20 @@ class Channels:
         return AnySourceWork(first, tensor, timeout)
 
     def meet(self, seconds: float, names_all: bool) -> None:
-        """Waits until all ranks have called this. Rank 0 raises an error that names those that have not.
+        """Waits until all ranks have called this as often as this rank. Rank 0 raises an error that names the others.
 
         Args:
             seconds: Time limit.
             names_all: True: rank 0 waits for all ranks, and names all that are late; False: the first one.
         """
+        self._round += 1
         until = time.monotonic() + seconds
         if self._rank == 0:
             self._meet_others(until, seconds, names_all)
             return
         self._expect(0, "met")
-        sent = self.send(torch.ones(1), 0, "meet", seconds)
-        if not _ends(sent, until) or not self._has_met(0, until):
+        sent = self.send(torch.tensor([self._round]), 0, "meet", seconds)
+        if not _ends(sent, until) or not self._has_met(0, "met", until):
             raise DeadlineExceededError(
                 f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting for "
                 "send/recv from rank 0. Rank 0's error names the rank that is late"
@@ -104,27 +106,33 @@ class Channels:
     def _meet_others(self, until: float, seconds: float, names_all: bool) -> None:
         if seconds <= 0:
             raise DeadlineExceededError("Rank 0 timed out in monitoredBarrier, which had no time")
-        late = []
-        for rank in range(1, len(self._members)):
+        others, late = range(1, len(self._members)), []
+        for rank in others:
             self._expect(rank, "meet")
-        for rank in range(1, len(self._members)):
-            if not self._has_met(rank, until):
+        for rank in others:
+            if not self._has_met(rank, "meet", until):
                 late.append(str(rank))
                 if not names_all:
                     break
         if late:
             ranks = f"Ranks {', '.join(late)}" if names_all else f"Rank {late[0]}"
             raise DeadlineExceededError(f"{ranks} failed to pass monitoredBarrier in {seconds * 1000:g} ms")
-        for rank in range(1, len(self._members)):
-            self.send(torch.ones(1), rank, "met", seconds).wait()
+        for rank in others:
+            self.send(torch.tensor([self._round]), rank, "met", seconds).wait()
 
     def _expect(self, rank: int, tag: str) -> None:
         """Begins to receive a rank's word, unless it is expected since an earlier barrier."""
         if rank not in self._words:
-            self._words[rank] = self.receive(torch.empty(1), rank, tag, 0)
+            word = torch.zeros(1, dtype=torch.int64)
+            self._words[rank] = (self.receive(word, rank, tag, 0), word)
 
-    def _has_met(self, rank: int, until: float) -> bool:
-        return _ends(self._words[rank], until) and self._words.pop(rank) is not None
+    def _has_met(self, rank: int, tag: str, until: float) -> bool:
+        """Returns whether a rank's word of this barrier comes in time. Words of earlier barriers don't count."""
+        while _ends(self._words[rank][0], until):
+            if self._words.pop(rank)[1].item() >= self._round:
+                return True
+            self._expect(rank, tag)
+        return False
 
     def _group(self, source: int, destination: int, tag: Tag) -> Group:
         for rank in (source, destination):

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Sequence
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 
 from gleaner import exchange
 from gleaner._abi import Collective
-from gleaner.errors import InvalidArgumentError
+from gleaner.errors import DeadlineExceededError, InvalidArgumentError
 from gleaner.exchange import PushPullOptions
 from gleaner.groups import NOTHING, Block, Group
 from gleaner.torch.distributed import memory, reductions
@@ -35,6 +36,11 @@ PUSH_PULL_BYTES = 1 << 20
 SLOTS = 32
 # At most this many names of tensors; sums beyond go by calls, so that the plan does not grow without bound.
 MOST_NAMES = 1024
+
+
+class _Last(NamedTuple):
+    has_ended: threading.Event
+    work: Callable[[], Optional[GleanerWork]]
 
 
 class Collectives:
@@ -58,7 +64,7 @@ class Collectives:
         self._has_all_ranks = list(members) == list(range(job.session.rank_info.size))
         self._number = number
         self._sums: dict[tuple[torch.dtype, int], int] = {}  # number of sums by push_pull, of each type and size
-        self._names: dict[str, GleanerWork] = {}  # the last work under each name
+        self._last: dict[str, _Last] = {}  # the last work under each name
 
     def close(self) -> None:
         """Ends the group's thread after its works, and removes the group."""
@@ -216,7 +222,10 @@ class Collectives:
         if size >= PUSH_PULL_BYTES and self._can_push_pull(tensor, name):
             return self._push_pull(tensor, name, timeout)
         if size * self.size >= PARTS_BYTES:
-            return self._submit("all_reduce", lambda wait: self._reduce_parts(tensor, name, wait), [tensor], timeout)
+            source = memory.given(tensor)
+            return self._submit(
+                "all_reduce", lambda wait: self._reduce_parts(tensor, source, name, wait), [tensor], timeout
+            )
         source, rows, target = memory.given(tensor), self._new_rows(tensor), memory.room(tensor)
 
         def finish() -> None:
@@ -231,7 +240,10 @@ class Collectives:
         memory.check(tensor)
         name = reductions.check(op, tensor)
         if tensor.numel() * tensor.element_size() * self.size >= PARTS_BYTES:
-            return self._submit("reduce", lambda wait: self._reduce_parts(tensor, name, wait, root), [tensor], timeout)
+            source = memory.given(tensor)
+            return self._submit(
+                "reduce", lambda wait: self._reduce_parts(tensor, source, name, wait, root), [tensor], timeout
+            )
         source = memory.given(tensor)
         if self.rank != root:
             return self._start(Collective.GATHER, "reduce", memory.block(source), NOTHING, root, [tensor], timeout)
@@ -262,10 +274,18 @@ class Collectives:
         return work
 
     def _reduce_parts(
-        self, tensor: torch.Tensor, op: str, wait: Callable[[int], None], root: Optional[int] = None
+        self,
+        tensor: torch.Tensor,
+        source: torch.Tensor,
+        op: str,
+        wait: Callable[[int], None],
+        root: Optional[int] = None,
     ) -> None:
-        """Reduces the tensor in parts, one on each rank, and gathers them on all ranks, or on the root."""
-        source, target = memory.given(tensor), memory.room(tensor)
+        """Reduces the tensor in parts, one on each rank, and gathers them on all ranks, or on the root.
+
+        `source` has the tensor's elements in memory of the host.
+        """
+        target = memory.room(tensor)
         elements = -(-tensor.numel() // self.size)  # of each part
         if elements * self.size != tensor.numel():  # the last parts have further elements, which nobody needs
             padded = source.new_zeros(elements * self.size)
@@ -318,20 +338,37 @@ class Collectives:
         if not self._has_all_ranks or tensor.dtype not in DATA_TYPES or op not in ("SUM", "AVG"):
             return False
         slots = self._sums.get((tensor.dtype, tensor.numel()), 0)
-        return slots >= SLOTS or len(self._names) < MOST_NAMES
+        return slots >= SLOTS or len(self._last) < MOST_NAMES
 
     def _push_pull(self, tensor: torch.Tensor, op: str, timeout: Optional[float]) -> GleanerWork:
         count = self._sums.get((tensor.dtype, tensor.numel()), 0)
         self._sums[tensor.dtype, tensor.numel()] = count + 1
         dtype = str(tensor.dtype).rpartition(".")[2]
         name = f"all_reduce.{self._number}.{dtype}.{tensor.numel()}.{count % SLOTS}"
-        if name in self._names:
-            self._names[name].end_within(self._seconds(timeout))
         options = PushPullOptions(average=op == "AVG", name=name, in_place=True)
-        handle = exchange.push_pull_async(self.session, TORCH, tensor.detach(), options)
-        work = RequestWork(self.session, [handle], _nothing, "all_reduce", [tensor], self._seconds(timeout))
-        self._names[name] = work
+        last = self._last.get(name)
+        if last is not None and not last.has_ended.is_set():
+            # The calling thread must not wait for the tensor that still has the name.
+            memory.settle(tensor)
+            work: GleanerWork = self._submit(
+                "all_reduce", lambda wait: self._push_pull_after(last, tensor, options, wait), [tensor], timeout
+            )
+        else:
+            handle = exchange.push_pull_async(self.session, TORCH, tensor.detach(), options)
+            work = RequestWork(self.session, [handle], _nothing, "all_reduce", [tensor], self._seconds(timeout))
+        self._last[name] = _Last(work.has_ended, weakref.ref(work))
         return work
+
+    def _push_pull_after(
+        self, last: _Last, tensor: torch.Tensor, options: PushPullOptions, wait: Callable[[int], None]
+    ) -> None:
+        work = last.work()
+        if work is not None:
+            work.end_within(self.timeout)
+        elif not last.has_ended.wait(self.timeout):
+            raise DeadlineExceededError("all_reduce: an earlier sum of this size has not ended")
+        del work  # and so its tensor
+        wait(exchange.push_pull_async(self.session, TORCH, tensor.detach(), options))
 
     # Parts of the above
 

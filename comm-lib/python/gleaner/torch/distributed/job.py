@@ -12,10 +12,8 @@ import re
 import secrets
 import socket
 import sys
-import tempfile
 import time
 from multiprocessing import util
-from pathlib import Path
 from typing import Any, Optional
 
 import torch.distributed as dist
@@ -36,21 +34,23 @@ class Job:
         store: Store of the default group.
     """
 
-    def __init__(self, session: Session, store: Any, first_number: int) -> None:
+    def __init__(self, session: Session, store: Any, generation: int) -> None:
         self.session = session
         self.store = store
-        self._first_number = first_number
+        self._generation = generation  # how often this process has joined before, the same on all ranks
+        self._first_number = generation * _NUMBERS
 
     def numbers(self, store: Any, key: str, count: int) -> int:
         """Returns the first of `count` numbers that belong to `key` of `store`. All ranks that ask get the same.
 
         Whoever asks first takes the numbers; the others wait for its answer.
         """
-        if store.add(f"gleaner/{key}/asked", 1) == 1:
-            number = self.store.add("gleaner/numbers", count) - count
-            store.set(f"gleaner/{key}/number", str(number))
+        key = f"gleaner/{self._generation}/{key}"  # stores may outlive a default group
+        if store.add(f"{key}/asked", 1) == 1:
+            number = self.store.add(f"gleaner/{self._generation}/numbers", count) - count
+            store.set(f"{key}/number", str(number))
         else:
-            number = int(store.get(f"gleaner/{key}/number"))
+            number = int(store.get(f"{key}/number"))
         if number + count > _NUMBERS:
             raise FailedPreconditionError(f"more than {_NUMBERS} groups and channels since init_process_group()")
         return self._first_number + number
@@ -64,12 +64,14 @@ _own: Optional[_OwnCoordinator] = None
 def join(store: Any, rank: int, size: int) -> Job:
     """Joins the job for the default group, or returns the job that this process has joined for it."""
     global _present, _times_joined
-    if dist.is_initialized() and _present is not None:
+    if dist.is_initialized():
+        if _present is None or _present.session.closed:
+            raise FailedPreconditionError(
+                "the default group must have backend gleaner before other groups can: init_process_group('gleaner')"
+            )
         return _present
     session = _open(store, rank, size)
-    if _present is None or _present.session is not session:
-        _times_joined = 0
-    _present = Job(session, store, _times_joined * _NUMBERS)
+    _present = Job(session, store, _times_joined)
     _times_joined += 1
     return _present
 
@@ -118,70 +120,80 @@ def _open(store: Any, rank: int, size: int) -> Session:
 class _OwnCoordinator:
     """The coordinator of a job without one: rank 0 runs it, and all ranks learn of it from the store.
 
-    The store carries the port. Each rank takes the host from its own MASTER_ADDR, by which it reaches rank 0.
+    The store carries the port. Each rank takes the host from its own MASTER_ADDR, by which it reaches rank 0. The token
+    is in a file without a name, which ends with the process.
 
     Attributes:
         options: Arguments of Session.
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="gleaner-")
-        token_file = Path(self._folder.name) / "token"
+        key = f"gleaner/coordinator/{_times_joined}"  # the store may be that of an earlier default group
         if rank == 0:
+            token = secrets.token_hex(32)
+            self._file = _hidden_file("token", token)
             try:
-                port = _start(Path(self._folder.name), token_file, size)
+                port = _start(_path(self._file), size)
             except GleanerError as error:
-                store.set("gleaner/coordinator", f"error {error}")
+                store.set(key, f"error {error}")
                 raise
-            store.set("gleaner/coordinator", f"{port} {token_file.read_text()}")
+            store.set(key, f"{port} {token}")
         else:
-            port, token = store.get("gleaner/coordinator").decode().split(" ", 1)
+            port, token = store.get(key).decode().split(" ", 1)
             if port == "error":
                 raise UnavailableError(f"rank 0 could not start a coordinator: {token}")
-            _write_secretly(token_file, token)
+            self._file = _hidden_file("token", token)
         self.options = {
             "coordinator": f"{_host_of_rank_0()}:{port}",
             "worker": rank,
             "local_rank": 0,
             "local_size": 1,
-            "token_file": str(token_file),
+            "token_file": _path(self._file),
         }
 
     def forget(self) -> None:
-        self._folder.cleanup()
+        os.close(self._file)
 
 
-def _write_secretly(file: Path, text: str) -> None:
-    file.touch(mode=0o600)
-    file.write_text(text)
+def _hidden_file(name: str, text: str = "") -> int:
+    """Returns the descriptor of a new file without a name, which only this user can read."""
+    file = os.memfd_create(f"gleaner-{name}")
+    os.fchmod(file, 0o600)
+    os.pwrite(file, text.encode(), 0)
+    return file
 
 
-def _start(folder: Path, token_file: Path, workers: int) -> str:
+def _path(file: int) -> str:
+    return f"/proc/{os.getpid()}/fd/{file}"
+
+
+def _start(token_file: str, workers: int) -> str:
     """Starts a coordinator for this many workers and returns its port.
 
     It runs on after this process, until the job has ended, since other ranks may leave later.
     """
-    _write_secretly(token_file, secrets.token_hex(32))
     command = [str(_programs.find("gleaner")), "coordinator", "--workers", str(workers), "--log-level", "warning"]
-    command += ["--listen", f"{_host_to_listen(workers)}:0", "--token-file", str(token_file)]
-    output = folder / "coordinator"  # ranks report the job's errors, so nobody needs to read the coordinator's later
-    output.touch(mode=0o600)
+    command += ["--listen", f"{_host_to_listen(workers)}:0", "--token-file", token_file]
+    output = _hidden_file("coordinator")  # ranks report the job's errors, so nobody needs to read this later
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, str(output), os.O_WRONLY | os.O_APPEND, 0),
+        (os.POSIX_SPAWN_OPEN, 1, _path(output), os.O_WRONLY | os.O_APPEND, 0),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
-    child = os.posix_spawn(command[0], command, os.environ, file_actions=files, setsid=True)
-    while True:
-        found = re.search(r"listening on \S+:(\d+)\n", output.read_text())
-        if found is not None:
-            return found[1]
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            raise UnavailableError(
-                f"`{' '.join(command)}` ended with status {os.waitstatus_to_exitcode(status)}: {output.read_text()}"
-            )
-        time.sleep(0.005)
+    try:
+        child = os.posix_spawn(command[0], command, os.environ, file_actions=files, setsid=True)
+        while True:
+            written = os.pread(output, 1 << 16, 0).decode(errors="replace")
+            found = re.search(r"listening on \S+:(\d+)\n", written)
+            if found is not None:
+                return found[1]
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                code = os.waitstatus_to_exitcode(status)
+                raise UnavailableError(f"`{' '.join(command)}` ended with status {code}: {written}")
+            time.sleep(0.005)
+    finally:
+        os.close(output)
 
 
 def _host_of_rank_0() -> str:

@@ -43,7 +43,14 @@ def room(tensor: torch.Tensor) -> torch.Tensor:
     """Returns memory of the host for new elements of a tensor: its own where it can take them."""
     if is_plain(tensor):
         return tensor.detach()
+    settle(tensor)
     return torch.empty(tensor.shape, dtype=tensor.dtype)
+
+
+def settle(tensor: torch.Tensor) -> None:
+    """Waits for what the calling thread has queued on the GPU of the tensor, because another thread may write it."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
 
 
 def take_over(tensor: torch.Tensor, result: torch.Tensor) -> None:
@@ -57,16 +64,3 @@ def block(tensor: torch.Tensor) -> Block:
     """Returns the memory of a tensor of the host without gaps."""
     size = tensor.numel() * tensor.element_size()
     return Block(tensor.data_ptr(), size, tensor) if size else NOTHING
-
-
-def share_storage(tensors: Sequence[torch.Tensor]) -> bool:
-    """Returns whether tensors lie one after the other in one memory of the host, and so form one block."""
-    first = tensors[0]
-    if not all(map(is_plain, tensors)):
-        return False
-    at = first.data_ptr()
-    for tensor in tensors:
-        if tensor.data_ptr() != at:
-            return False
-        at += tensor.numel() * tensor.element_size()
-    return True

@@ -88,10 +88,17 @@ class ProcessGroup(dist.ProcessGroup):
         self._channels.close()
         self._collectives.close()
         if self._is_default:
-            job.leave(failed=GleanerWork.some_are_late)
+            job.leave(failed=bool(GleanerWork.late))
+            GleanerWork.late.clear()
 
     def abort(self) -> None:
-        self.shutdown()
+        """Leaves the job in error, without waiting for anything."""
+        job.leave(failed=True)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self._timeout = self._collectives.timeout = timeout.total_seconds()
+
+    _set_default_timeout = set_timeout
 
     # Reductions
 
@@ -205,7 +212,7 @@ class ProcessGroup(dist.ProcessGroup):
 
 
 def _placeholder(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
-    """Returns a backend to register in a group. It gets no call, because the group's class has all methods."""
+    """Returns a backend to register in a group. A collective that the group's class lacks would reach it, and fail."""
     fake = getattr(c10d, "FakeProcessGroup", None)
     if fake is not None and hasattr(fake.Options(), "error_on_collective"):
         options = fake.Options()
@@ -253,7 +260,7 @@ def _is_called_by_cpp() -> bool:
 
     The frame above is then of a thread of the autograd engine, or of PyTorch's Python code that has called C++.
     """
-    frame = sys._getframe(2).f_back
+    frame = sys._getframe(1).f_back
     file = "" if frame is None else frame.f_code.co_filename
     return frame is None or (file.startswith(_TORCH) and not file.endswith("distributed_c10d.py"))
 

@@ -11,6 +11,8 @@ from typing import Optional
 
 from gleaner.torch.distributed.works import TaskWork
 
+_CLOSE_SECONDS = 2.0
+
 
 class Tasks:
     """The thread starts with the first work, and ends at close(). submit() is thread safe."""
@@ -28,12 +30,13 @@ class Tasks:
         return work
 
     def close(self) -> None:
-        """Ends the thread after its works."""
+        """Ends the thread after its works, for which this waits for a short time."""
         if self._thread is not None:
             self._works.put(None)
-            self._thread.join()
+            self._thread.join(_CLOSE_SECONDS)
             self._thread = None
 
     def _run(self) -> None:
         while (work := self._works.get()) is not None:
             work.run()
+            del work  # and so its tensors

@@ -7,11 +7,13 @@ the future raise the error of a collective that has failed.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Sequence
+from concurrent import futures
 from datetime import timedelta
-from typing import Any, Callable, Optional
+from typing import Any, Callable, ClassVar, Optional
 
 import torch
 from torch._C import _distributed_c10d as c10d
@@ -35,10 +37,10 @@ class GleanerWork(Work):
         timeout: Seconds that wait() waits at most.
 
     Attributes:
-        some_are_late: Whether a work of this process was late. Its requests are then in flight.
+        late: Works of this process that were late and have not ended. Their requests are in flight.
     """
 
-    some_are_late = False
+    late: ClassVar[set[GleanerWork]] = set()
 
     def __init__(self, name: str, outputs: Sequence[torch.Tensor], timeout: float) -> None:
         super().__init__()
@@ -47,7 +49,7 @@ class GleanerWork(Work):
         self._timeout = timeout
         self._lock = threading.RLock()  # held by the thread that ends the work
         self._steps: list[Callable[[], None]] = []
-        self._has_ended = threading.Event()
+        self.has_ended = threading.Event()
         self._error: Optional[Exception] = None
         self._future: Optional[torch.futures.Future[Any]] = None
         self.source = -1  # the rank from which a receive has its tensor
@@ -64,7 +66,7 @@ class GleanerWork(Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        return self._has_ended.is_set() or self._ends_at_once()
+        return self.has_ended.is_set() or self._ends_at_once()
 
     def is_success(self) -> bool:
         return self.is_completed() and self._error is None
@@ -80,7 +82,7 @@ class GleanerWork(Work):
             if self._future is None:
                 devices = sorted({tensor.device for tensor in self._outputs if tensor.is_cuda}, key=str)
                 self._future = torch.futures.Future(devices=devices)
-                if self._has_ended.is_set():
+                if self.has_ended.is_set():
                     self._set_future()
                 else:
                     self._watch()
@@ -117,9 +119,10 @@ class GleanerWork(Work):
         except Exception as failed:  # PyTorch's
             error = failed
         self._error = error
-        self._has_ended.set()
+        self.has_ended.set()
+        GleanerWork.late.discard(self)
         if self._future is not None:
-            self._set_future()
+            _futures().submit(self._set_future)
 
     def _set_future(self) -> None:
         if self._error is not None:
@@ -128,7 +131,7 @@ class GleanerWork(Work):
             self._future.set_result(self._outputs)
 
     def _late(self, seconds: float, detail: str = "") -> DeadlineExceededError:
-        GleanerWork.some_are_late = True
+        GleanerWork.late.add(self)
         return DeadlineExceededError(
             f"{self._name}: Timed out after {seconds:g} s{f': {detail}' if detail else ''}. Another rank may be late, "
             "stuck, or call something else; init_process_group(timeout=…) sets the time"
@@ -153,16 +156,16 @@ class JoinedWork(GleanerWork):
     def _ends_at_once(self) -> bool:
         if all([work.is_completed() for work in self._works]):
             self._take_end()
-        return self._has_ended.is_set()
+        return self.has_ended.is_set()
 
     def _take_end(self) -> None:
         with self._lock:
-            if not self._has_ended.is_set():
+            if not self.has_ended.is_set():
                 self._end(next((work._error for work in self._works if work._error is not None), None))
 
     def _watch(self) -> None:
         def ended(_: Any) -> None:
-            if all(work._has_ended.is_set() for work in self._works):
+            if all(work.has_ended.is_set() for work in self._works):
                 self._take_end()
 
         for work in self._works:
@@ -188,7 +191,7 @@ class RequestWork(GleanerWork):
         self._is_watched = False
 
     def end_within(self, seconds: float) -> None:
-        if self._has_ended.is_set():
+        if self.has_ended.is_set():
             return
         until = time.monotonic() + seconds
         if not self._lock.acquire(timeout=seconds):
@@ -198,27 +201,37 @@ class RequestWork(GleanerWork):
                 return self._run(seconds, until)
         finally:
             self._lock.release()
-        if not self._has_ended.wait(max(0.0, until - time.monotonic())):
+        if not self.has_ended.wait(max(0.0, until - time.monotonic())):
             raise self._late(seconds)
+
+    def __del__(self) -> None:
+        # Nobody waits for this work, which must end all the same. The session then keeps it.
+        if not self.has_ended.is_set() and not self._is_watched and not self._session.closed:
+            self._watch()
 
     def _ends_at_once(self) -> bool:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if not self._has_ended.is_set() and not self._is_watched and all(map(self._session.poll, self._handles)):
+            if not self.has_ended.is_set() and not self._is_watched and all(map(self._session.poll, self._handles)):
                 self._run(0, time.monotonic())
-            return self._has_ended.is_set()
+            return self.has_ended.is_set()
         finally:
             self._lock.release()
 
-    def _run(self, seconds: float, until: float) -> None:
-        """Waits for the requests, and completes the work. The caller holds the lock, or the requests are done."""
+    def _run(self, seconds: float, until: float, is_watched: bool = False) -> None:
+        """Waits for the requests, and completes the work. The caller holds the lock, or the requests are done.
+
+        `is_watched`: another thread may use the results, on other streams of their GPU.
+        """
         error: Optional[Exception] = None
         try:
             while self._handles:
                 self._session.synchronize(self._handles[0], max(0.0, until - time.monotonic()))
                 self._handles.pop(0)
             self._finish()
+            if is_watched:
+                finish_copies(self._outputs)
         except DeadlineExceededError as late:
             raise self._late(seconds, str(late).partition(": ")[2]) from None
         except Exception as failed:  # PyTorch's, too
@@ -244,16 +257,28 @@ class RequestWork(GleanerWork):
             nonlocal missing
             missing -= 1
             if not missing:
-                self._run(0, time.monotonic())
+                self._run(0, time.monotonic(), is_watched=True)
 
         def failed(error: GleanerError) -> None:
-            if not self._has_ended.is_set():
+            if not self.has_ended.is_set():
                 self._handles.clear()
                 self._end(self._late(self._timeout, self._missing(handles)) if _is_late(error) else error)
 
         until = time.monotonic() + self._timeout
         for handle in handles:
             completions.watch(handle, finish, failed, until)
+
+
+def finish_copies(tensors: Sequence[torch.Tensor]) -> None:
+    """Waits for what the calling thread has queued on the GPUs of tensors."""
+    for device in {tensor.device for tensor in tensors if tensor.is_cuda}:
+        torch.cuda.current_stream(device).synchronize()
+
+
+@functools.cache
+def _futures() -> futures.ThreadPoolExecutor:
+    """Returns threads that complete futures. A callback of a future may wait for another one."""
+    return futures.ThreadPoolExecutor(max_workers=64, thread_name_prefix="gln-future")
 
 
 def _is_late(error: GleanerError) -> bool:
@@ -298,7 +323,7 @@ class AnySourceWork(GleanerWork):
     def _ends_at_once(self) -> bool:
         if self._has_begun() and self._receive.is_completed():
             self._take_end()
-        return self._has_ended.is_set()
+        return self.has_ended.is_set()
 
     def _has_begun(self) -> bool:
         with self._lock:
@@ -309,7 +334,7 @@ class AnySourceWork(GleanerWork):
     def _take_end(self) -> None:
         with self._lock:
             self.source = self._receive.source
-            if not self._has_ended.is_set():
+            if not self.has_ended.is_set():
                 self._end(self._receive._error)
 
     def _watch(self) -> None:
@@ -334,14 +359,17 @@ class TaskWork(GleanerWork):
         error: Optional[Exception] = None
         try:
             self._task()
+            finish_copies(self._outputs)
+        except DeadlineExceededError as late:
+            error = self._late(self._timeout, str(late).partition(": ")[2])
         except Exception as failed:
             error = failed
         with self._lock:
             self._end(error)
 
     def end_within(self, seconds: float) -> None:
-        if not self._has_ended.wait(seconds):
+        if not self.has_ended.wait(seconds):
             raise self._late(seconds)
 
     def _ends_at_once(self) -> bool:
-        return self._has_ended.is_set()
+        return self.has_ended.is_set()
