@@ -17,17 +17,19 @@ constexpr uint64_t kMostPartBytes = uint64_t{512} << 10;
 // From this size on, a vector's time on the network counts more than the number of a schedule's steps.
 constexpr uint64_t kLargeBytes = uint64_t{64} << 10;
 
-constexpr uint32_t kLargeBit = uint32_t{1} << 8;
-constexpr uint32_t kMembersShift = 9;
-constexpr uint32_t kMembersMask = 0x7f;
+constexpr uint32_t kCollectiveMask = 0xf;
+constexpr uint32_t kLargeBit = uint32_t{1} << 4;
+constexpr uint32_t kHashShift = 5;
+constexpr uint32_t kHashMask = CallPrograms::kKinds - 1;
 constexpr uint32_t kRootShift = 16;
 
-// Returns a few bits that are likely to differ between groups of other members, or of another order.
-uint32_t hash_of(const std::vector<uint32_t>& members) {
-  return wire::crc32c(std::as_bytes(std::span(members))) & kMembersMask;
+// Returns a few bits that are likely to differ between groups of other members, or of another order, and that differ
+// between kinds.
+uint32_t hash_of(const std::vector<uint32_t>& members, uint32_t kind) {
+  return (wire::crc32c(std::as_bytes(std::span(members))) + kind) & kHashMask;
 }
 
-Postcondition collective_of(uint32_t code) { return static_cast<Postcondition>(code & 0xff); }
+Postcondition collective_of(uint32_t code) { return static_cast<Postcondition>(code & kCollectiveMask); }
 
 const char* algorithm_of(uint32_t code) {
   const bool is_large = (code & kLargeBit) != 0;
@@ -114,9 +116,10 @@ void CallProgram::lay_out(std::span<const uint64_t> bytes, std::vector<uint64_t>
   }
 }
 
-uint32_t CallPrograms::code_of(Postcondition collective, uint32_t root, uint64_t bytes, const Group& group) {
+uint32_t CallPrograms::code_of(Postcondition collective, uint32_t root, uint64_t bytes, uint32_t kind,
+                               const Group& group) {
   return static_cast<uint32_t>(collective) | (bytes >= kLargeBytes ? kLargeBit : 0) |
-         hash_of(group.members) << kMembersShift | root << kRootShift;
+         hash_of(group.members, kind) << kHashShift | root << kRootShift;
 }
 
 std::string CallPrograms::describe(uint32_t code) {
@@ -124,7 +127,7 @@ std::string CallPrograms::describe(uint32_t code) {
   std::string text = absl::StrCat(collective::name_of(collective), " of ",
                                   (code & kLargeBit) != 0 ? "at least" : "less than", " 64 KiB");
   if (collective::has_root(collective)) absl::StrAppend(&text, " with root ", code >> kRootShift);
-  return absl::StrCat(text, " in a group of members with hash ", code >> kMembersShift & kMembersMask);
+  return absl::StrCat(text, " (hash of members, type and reduction: ", code >> kHashShift & kHashMask, ")");
 }
 
 void CallPrograms::forget(uint32_t number) {
@@ -132,7 +135,7 @@ void CallPrograms::forget(uint32_t number) {
 }
 
 absl::StatusOr<const CallProgram*> CallPrograms::find(uint32_t number, const Group& group, uint32_t code) {
-  std::unique_ptr<const CallProgram>& program = programs_[{number, code}];
+  std::unique_ptr<const CallProgram>& program = programs_[{number, code & ~(kHashMask << kHashShift)}];
   if (program == nullptr) {
     collective::Spec spec;
     spec.algorithm = algorithm_of(code);

@@ -61,14 +61,16 @@ class CallProgram {
 
 class CallPrograms {
  public:
+  static constexpr uint32_t kKinds = 2048;
   // Returns the program of group `number` for the collective with this code, which lives until forget().
   // InvalidArgument: the collective adds.
   absl::StatusOr<const CallProgram*> find(uint32_t number, const Group& group, uint32_t code);
   // Drops the programs of a group. No run may execute one.
   void forget(uint32_t number);
   // Returns the number by which frames say which collective a call is (Subject::schedule). `bytes`: of the whole
-  // vector, so that all ranks of the group find the same. `root` is a rank of the group.
-  static uint32_t code_of(collective::Postcondition collective, uint32_t root, uint64_t bytes, const Group& group);
+  // vector, so that all ranks of the group find the same. `root` is a rank of the group, `kind` less than kKinds.
+  static uint32_t code_of(collective::Postcondition collective, uint32_t root, uint64_t bytes, uint32_t kind,
+                          const Group& group);
   // Returns "broadcast of less than 64 KiB with root 3", for example, of such a number.
   static std::string describe(uint32_t code);
 

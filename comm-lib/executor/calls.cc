@@ -25,7 +25,7 @@ absl::Status differ(const wire::Header& header, const std::string& problem) {
   return absl::InvalidArgumentError(absl::StrCat(name_of_call(header.tensor, header.step), ": worker ", header.sender,
                                                  " ", problem,
                                                  "; all ranks of a group must make the same calls in the same order, "
-                                                 "with the same sizes"));
+                                                 "with the same sizes, types and reductions"));
 }
 
 absl::Status wrong_size(const char* what, uint64_t bytes, uint64_t expected) {
@@ -173,7 +173,11 @@ absl::Status Calls::start(const Call& call, absl::Duration now, Actions& actions
     return absl::InvalidArgumentError(absl::StrCat("the root of a collective is rank ", call.root, " of group ",
                                                    call.group, ", which has ", group.members.size(), " ranks"));
   }
-  const uint32_t code = CallPrograms::code_of(call.collective, call.root, vector_bytes(call, group), group);
+  if (call.kind >= CallPrograms::kKinds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the kind of a call is ", call.kind, ", expected less than ", CallPrograms::kKinds));
+  }
+  const uint32_t code = CallPrograms::code_of(call.collective, call.root, vector_bytes(call, group), call.kind, group);
   GLN_ASSIGN_OR_RETURN(const CallProgram* const program, programs_.find(call.group, group, code));
   Open open{.id = call.id,
             .group = call.group,

@@ -52,6 +52,7 @@ struct Call {
   uint32_t group = 0;
   collective::Postcondition collective = collective::Postcondition::kAllGather;  // one that does not add
   uint32_t root = 0;                                                             // a rank of the group
+  uint32_t kind = 0;  // less than CallPrograms::kKinds; ranks whose calls have other kinds differ
   // The blocks with which this rank begins, and those with which it ends, one after the other. Both must stay as they
   // are until Done, and do not overlap. Empty where the collective has none for this rank.
   ConstBytes input;

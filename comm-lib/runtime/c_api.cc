@@ -135,6 +135,7 @@ absl::StatusOr<gleaner::executor::Call> call_of(const gln_call& given) {
   GLN_ASSIGN_OR_RETURN(call.collective, collective_of(given.collective));
   call.group = given.group;
   call.root = given.root;
+  call.kind = given.kind;
   call.input = {static_cast<const std::byte*>(given.input), given.input_bytes};
   call.output = {static_cast<std::byte*>(given.output), given.output_bytes};
   if (given.sent != nullptr) {

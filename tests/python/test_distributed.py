@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ pytest.importorskip("torch")
 
 PROGRAM = "distributed_checks.py"
 LOST = "distributed_lost.py"
+DIFFERENCES = "distributed_differences.py"
 RANKS = 3
 Run = Callable[[str], subprocess.CompletedProcess[str]]
 
@@ -68,12 +70,13 @@ def test_ends_well(run: Run, launcher: str) -> None:
     assert run(launcher).returncode == 0, run(launcher).stdout + run(launcher).stderr
 
 
-def collectives() -> list[str]:
-    lines = (PROGRAMS / LOST).read_text().splitlines()
+def names_in(program: str) -> list[str]:
+    """Returns the keys of a program's dictionary."""
+    lines = (PROGRAMS / program).read_text().splitlines()
     return [line.split('"')[1] for line in lines if line.startswith('    "')]
 
 
-@pytest.mark.parametrize("collective", collectives())
+@pytest.mark.parametrize("collective", names_in(LOST))
 def test_lost_ranks_are_named(collective: str) -> None:
     done = run_job(LOST, collective, workers=2, summers=0)
     assert "worker 1" in done.stdout.partition("lost: ")[2], done.stdout + done.stderr
@@ -82,6 +85,12 @@ def test_lost_ranks_are_named(collective: str) -> None:
 def test_lost_ranks_are_named_without_a_launcher_of_gleaner() -> None:
     done = by_environment(LOST, 2, "all_reduce")
     assert "worker 1" in done.stdout.partition("lost: ")[2], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("difference", names_in(DIFFERENCES))
+def test_ranks_that_differ_get_errors(difference: str) -> None:
+    done = run_job(DIFFERENCES, difference, workers=2, summers=0)
+    assert len(re.findall(r"^\[worker \d\] error: ", done.stdout, re.MULTILINE)) == 2, done.stdout + done.stderr
 
 
 def test_jobs_with_local_ranks_are_refused() -> None:

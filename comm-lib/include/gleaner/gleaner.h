@@ -272,9 +272,11 @@ typedef struct gln_call {
   const uint64_t* sent;
   const uint64_t* received;
   uint32_t ranks;
+  /* less than 2048; calls of ranks with different kinds differ. A program may number the types of its elements so. */
+  uint32_t kind;
 } gln_call;
 #define GLN_CALL_INIT \
-  { sizeof(gln_call), 0, GLN_BROADCAST, 0, NULL, 0, NULL, 0, NULL, NULL, 0 }
+  { sizeof(gln_call), 0, GLN_BROADCAST, 0, NULL, 0, NULL, 0, NULL, NULL, 0, 0 }
 
 /* Starts a call. Sets *handle, which the caller passes to gln_wait(). All members of the group must make the same calls
  * in the same order, with sizes that fit; if they differ, the session ends with an error that names them. Input and

@@ -125,6 +125,7 @@ class Call(ctypes.Structure):
         ("sent", ctypes.POINTER(ctypes.c_uint64)),
         ("received", ctypes.POINTER(ctypes.c_uint64)),
         ("ranks", ctypes.c_uint32),
+        ("kind", ctypes.c_uint32),
     ]
 
 

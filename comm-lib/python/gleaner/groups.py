@@ -57,7 +57,9 @@ class Group:
         with contextlib.suppress(GleanerError):
             self.session.remove_group(self.number)
 
-    def start(self, collective: Collective, name: str, given: Block, result: Block, root: int = 0) -> int:
+    def start(
+        self, collective: Collective, name: str, given: Block, result: Block, root: int = 0, kind: int = 0
+    ) -> int:
         """Starts a call with blocks of one size, and returns its handle for Session.synchronize().
 
         Args:
@@ -67,16 +69,17 @@ class Group:
             result: The blocks with which this rank ends. They must not overlap `given`, except that an all-gather may
                 find this rank's own block where it belongs.
             root: Rank of the group, for collectives that have a root.
+            kind: Number less than 2048 that must be the same on all ranks, such as one of the elements' type.
 
         Raises:
             GleanerError: As in Session.start_call().
         """
-        call = self._call(collective, given, result)
+        call = self._call(collective, given, result, kind)
         call.root = root
         return self.session.start_call(call, name, (given, result))
 
     def start_exchange(
-        self, name: str, given: Block, result: Block, sent: Sequence[int], received: Sequence[int]
+        self, name: str, given: Block, result: Block, sent: Sequence[int], received: Sequence[int], kind: int = 0
     ) -> int:
         """Starts an all-to-all with blocks of any sizes, and returns its handle for Session.synchronize().
 
@@ -86,18 +89,20 @@ class Group:
             result: The bytes from all ranks; may not overlap `given`.
             sent: Number of bytes for each rank.
             received: Number of bytes from each rank.
+            kind: As in start().
 
         Raises:
             GleanerError: As in Session.start_call().
         """
-        call = self._call(Collective.ALL_TO_ALL, given, result)
+        call = self._call(Collective.ALL_TO_ALL, given, result, kind)
         call.sent = (ctypes.c_uint64 * self.size)(*sent)
         call.received = (ctypes.c_uint64 * self.size)(*received)
         call.ranks = self.size
         return self.session.start_call(call, name, (given, result))
 
-    def _call(self, collective: Collective, given: Block, result: Block) -> _abi.Call:
+    def _call(self, collective: Collective, given: Block, result: Block, kind: int) -> _abi.Call:
         call = _abi.Call(ctypes.sizeof(_abi.Call), self.number, collective)
         call.input, call.input_bytes = given.address, given.size
         call.output, call.output_bytes = result.address, result.size
+        call.kind = kind
         return call

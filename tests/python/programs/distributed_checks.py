@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime
 import gc
 import itertools
+import os
 import sys
 import tempfile
 import threading
 import time
+import traceback
 import weakref
+from pathlib import Path
 from typing import Any, Callable
 
 import gleaner.torch.distributed  # noqa: F401
@@ -18,6 +21,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional
 from checking import data_of, raises, rank_order_sum, run_checks, same_bits
+from gleaner.torch.distributed import job
 from small_training import inputs, net
 from torch import nn
 
@@ -246,6 +250,16 @@ def check_futures_run_callbacks() -> None:
     assert (future.then(lambda done: done.value()[0] * 2).wait() == 2 * SIZE).all()
 
 
+def check_callbacks_wait_for_collectives() -> None:
+    def again(done: Any) -> float:
+        tensor = done.value()[0]
+        return dist.all_reduce(tensor, async_op=True).get_future().wait()[0].sum().item()
+
+    for elements in SIZES:
+        future = dist.all_reduce(torch.ones(elements), async_op=True).get_future().then(again)
+        assert future.wait() == SIZE * SIZE * elements
+
+
 def check_groups_are_apart() -> None:
     pairs = [dist.new_group([first, second]) for first, second in itertools.combinations(range(SIZE), 2)]
     for members, group in zip(itertools.combinations(range(SIZE), 2), pairs):
@@ -349,6 +363,23 @@ def group_of_all() -> Any:
     return dist.distributed_c10d._get_default_group()
 
 
+def check_forked_children_get_errors() -> None:
+    dist.all_reduce(torch.ones(SIZES[2]))  # has a thread do it, which children do not have
+    child = os.fork()
+    if child == 0:
+        try:
+            for elements in SIZES:
+                assert "forked" in raises(RuntimeError, lambda n=elements: dist.all_reduce(torch.ones(n)))
+            dist.destroy_process_group()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        sys.exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert job._own is None or Path(job._own.options["token_file"]).exists()
+    dist.barrier()
+
+
 def check_late_ranks_are_named() -> None:
     group = dist.new_group(timeout=datetime.timedelta(seconds=1))
     if RANK == 0:
@@ -380,7 +411,9 @@ def check_destroyed_groups_can_be_made_again() -> None:
     for _ in range(2):
         folder = [tempfile.mkdtemp() if RANK == 0 else None]
         dist.broadcast_object_list(folder)
+        works = [dist.all_reduce(torch.ones(elements), async_op=True) for elements in SIZES]
         dist.destroy_process_group()
+        assert all(isinstance(work.is_completed(), bool) for work in works)  # no error
         meeting = f"file://{folder[0]}/meeting"
         dist.init_process_group("gleaner", init_method=meeting, rank=RANK, world_size=SIZE, timeout=LIMIT)
         tensor = torch.ones(100_000)

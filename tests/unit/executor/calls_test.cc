@@ -307,6 +307,17 @@ TEST(Calls, ACallWithoutBytesFindsRanksThatSendSome) {
   EXPECT_THAT(std::string(group.job.actions.refused.message()), HasSubstr("worker 1 sent more bytes"));
 }
 
+TEST(Calls, AnotherKindIsFound) {
+  CallingGroup group(2);
+  std::vector<std::byte> data(10), result(20);
+  Call call{.collective = Postcondition::kAllGather, .input = data, .output = result};
+  for (call.kind = 1; call.kind < 3; ++call.kind) ASSERT_EQ(group.call(call.kind - 1, call), absl::OkStatus());
+  group.deliver_all();
+  EXPECT_THAT(std::string(group.job.actions.refused.message()), HasSubstr("hash of members, type and reduction"));
+  call.kind = 2048;
+  EXPECT_THAT(std::string(group.call(0, call).message()), HasSubstr("expected less than 2048"));
+}
+
 TEST(Calls, MembersInAnotherOrderAreFound) {
   WorkerGroup job({.workers = 2, .tensors = {}});
   std::vector<std::byte> data(10), result(20);
@@ -315,7 +326,7 @@ TEST(Calls, MembersInAnotherOrderAreFound) {
   ASSERT_EQ(job[1].add_group(1, {1, 0}), absl::OkStatus());
   for (uint32_t i = 0; i < 2; ++i) ASSERT_EQ(job.call(i, call), absl::OkStatus());
   EXPECT_EQ(job.deliver_all(), absl::OkStatus());
-  EXPECT_THAT(std::string(job.actions.refused.message()), HasSubstr("group of members with hash"));
+  EXPECT_THAT(std::string(job.actions.refused.message()), HasSubstr("hash of members"));
 }
 
 TEST(Calls, ASliceThatNobodyExpectsIsAnError) {

@@ -15,7 +15,7 @@ import torch
 from gleaner._abi import Collective
 from gleaner.errors import DeadlineExceededError, InvalidArgumentError
 from gleaner.groups import NOTHING, Group
-from gleaner.torch.distributed import memory
+from gleaner.torch.distributed import memory, reductions
 from gleaner.torch.distributed.job import Job
 from gleaner.torch.distributed.works import AnySourceWork, RequestWork
 
@@ -50,14 +50,14 @@ class Channels:
         """Sends a tensor. The work ends once the destination has begun to receive."""
         memory.check(tensor)
         group, source = self._group(self._rank, destination, tag), memory.given(tensor)
-        handle = group.start(Collective.BROADCAST, "send", memory.block(source), NOTHING)
+        handle = group.start(Collective.BROADCAST, "send", memory.block(source), NOTHING, 0, reductions.kind(tensor))
         name = f"send to rank {destination}"
         return RequestWork(self._job.session, [handle], lambda: None, name, [tensor], timeout)
 
     def receive(self, tensor: torch.Tensor, source: int, tag: Tag, timeout: float) -> RequestWork:
         memory.check(tensor)
         group, target = self._group(source, self._rank, tag), memory.room(tensor)
-        handle = group.start(Collective.BROADCAST, "recv", NOTHING, memory.block(target))
+        handle = group.start(Collective.BROADCAST, "recv", NOTHING, memory.block(target), 0, reductions.kind(tensor))
         work = RequestWork(
             self._job.session,
             [handle],

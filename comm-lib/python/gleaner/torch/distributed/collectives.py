@@ -201,11 +201,12 @@ class Collectives:
             memory.take_over(output, target)
 
         blocks = memory.block(source), memory.block(rows)
-        return self._start(Collective.ALL_TO_ALL, "reduce_scatter", *blocks, 0, [output], timeout, finish)
+        return self._start(Collective.ALL_TO_ALL, "reduce_scatter", *blocks, 0, [output], timeout, finish, name)
 
     def barrier(self, timeout: Optional[float] = None) -> GleanerWork:
         source, rows = torch.zeros(1, dtype=torch.uint8), torch.empty(self.size, dtype=torch.uint8)
-        return self._start(Collective.ALL_GATHER, "barrier", memory.block(source), memory.block(rows), 0, [], timeout)
+        blocks = memory.block(source), memory.block(rows)
+        return self._start(Collective.ALL_GATHER, "barrier", *blocks, 0, [], timeout, op="BARRIER")
 
     # Reductions
 
@@ -233,7 +234,7 @@ class Collectives:
             memory.take_over(tensor, target)
 
         blocks = memory.block(source), memory.block(rows)
-        return self._start(Collective.ALL_GATHER, "all_reduce", *blocks, 0, [tensor], timeout, finish)
+        return self._start(Collective.ALL_GATHER, "all_reduce", *blocks, 0, [tensor], timeout, finish, name)
 
     def reduce(self, tensor: torch.Tensor, op: Any, root: int, timeout: Optional[float] = None) -> GleanerWork:
         """Reduces the tensor over all ranks on rank `root`; other ranks keep theirs."""
@@ -246,7 +247,8 @@ class Collectives:
             )
         source = memory.given(tensor)
         if self.rank != root:
-            return self._start(Collective.GATHER, "reduce", memory.block(source), NOTHING, root, [tensor], timeout)
+            given = memory.block(source)
+            return self._start(Collective.GATHER, "reduce", given, NOTHING, root, [tensor], timeout, op=name)
         rows, target = self._new_rows(tensor), memory.room(tensor)
 
         def finish() -> None:
@@ -254,7 +256,7 @@ class Collectives:
             memory.take_over(tensor, target)
 
         blocks = memory.block(source), memory.block(rows)
-        return self._start(Collective.GATHER, "reduce", *blocks, root, [tensor], timeout, finish)
+        return self._start(Collective.GATHER, "reduce", *blocks, root, [tensor], timeout, finish, name)
 
     def _all_reduce_as_one(self, tensors: Sequence[torch.Tensor], op: Any, timeout: Optional[float]) -> GleanerWork:
         """Sums tensors of one type and device, one after the other, as one tensor."""
@@ -292,16 +294,16 @@ class Collectives:
             padded[: tensor.numel()] = source.view(-1)
             source, target = padded, padded
         rows = source.new_empty((self.size, elements))
-        group = self._tasks_group
-        wait(group.start(Collective.ALL_TO_ALL, "all_reduce", memory.block(source), memory.block(rows)))
+        group, kind = self._tasks_group, reductions.kind(tensor, op)
+        wait(group.start(Collective.ALL_TO_ALL, "all_reduce", memory.block(source), memory.block(rows), 0, kind))
         part = source.new_empty(elements)
         reductions.reduce(op, rows, part)
         given = memory.block(part)
         if root is None:
-            wait(group.start(Collective.ALL_GATHER, "all_reduce", given, memory.block(target)))
+            wait(group.start(Collective.ALL_GATHER, "all_reduce", given, memory.block(target), 0, kind))
         else:
             result = memory.block(target) if self.rank == root else NOTHING
-            wait(group.start(Collective.GATHER, "reduce", given, result, root))
+            wait(group.start(Collective.GATHER, "reduce", given, result, root, kind))
         if root is None or self.rank == root:
             memory.take_over(tensor, target.view(-1)[: tensor.numel()])
 
@@ -331,7 +333,7 @@ class Collectives:
         source = memory.given(tensor)
         rows = torch.empty((self.size, *tensor.shape), dtype=tensor.dtype)
         blocks = memory.block(source), memory.block(rows)
-        wait(self._tasks_group.start(Collective.ALL_GATHER, "all_reduce", *blocks))
+        wait(self._tasks_group.start(Collective.ALL_GATHER, "all_reduce", *blocks, 0, reductions.kind(tensor)))
         return rows.to(tensor.device)
 
     def _can_push_pull(self, tensor: torch.Tensor, op: str) -> bool:
@@ -355,7 +357,8 @@ class Collectives:
             )
         else:
             handle = exchange.push_pull_async(self.session, TORCH, tensor.detach(), options)
-            work = RequestWork(self.session, [handle], _nothing, "all_reduce", [tensor], self._seconds(timeout))
+            title = f"all_reduce of {tensor.numel()} {dtype}"  # the names of ranks that differ in it never meet
+            work = RequestWork(self.session, [handle], _nothing, title, [tensor], self._seconds(timeout))
         self._last[name] = _Last(work.has_ended, weakref.ref(work))
         return work
 
@@ -385,9 +388,10 @@ class Collectives:
         outputs: Sequence[torch.Tensor],
         timeout: Optional[float],
         finish: Optional[Callable[[], None]] = None,
+        op: str = "MOVE",
     ) -> GleanerWork:
         with self._lock:
-            handle = self._group.start(collective, name, given, result, root)
+            handle = self._group.start(collective, name, given, result, root, _kind(given, result, op))
         return RequestWork(self.session, [handle], finish or _nothing, name, outputs, self._seconds(timeout))
 
     def _start_exchange(
@@ -402,7 +406,8 @@ class Collectives:
         finish: Callable[[], None],
     ) -> GleanerWork:
         with self._lock:
-            handle = self._group.start_exchange(name, memory.block(given), memory.block(result), sent, received)
+            blocks = memory.block(given), memory.block(result)
+            handle = self._group.start_exchange(name, *blocks, sent, received, reductions.kind(given))
         return RequestWork(self.session, [handle], finish, name, outputs, self._seconds(timeout))
 
     def _submit(
@@ -474,6 +479,11 @@ class Collectives:
             )
         row_bytes = tensor.numel() // have * tensor.element_size() if have else 0
         return [each * row_bytes for each in rows]
+
+
+def _kind(given: Block, result: Block, op: str) -> int:
+    tensor = result.owner if given.owner is None else given.owner
+    return 0 if tensor is None else reductions.kind(tensor, op)
 
 
 def _nothing() -> None:

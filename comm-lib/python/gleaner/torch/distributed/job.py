@@ -24,6 +24,8 @@ from gleaner.session import Session
 
 # Numbers of groups of one init_process_group(). A session has at most 2**31 numbers.
 _NUMBERS = 1 << 20
+# Numbers that one process group has.
+NUMBERS_OF_GROUP = 2
 
 
 class Job:
@@ -32,13 +34,15 @@ class Job:
     Attributes:
         session: The session of this rank.
         store: Store of the default group.
+        first_number: First of the numbers of the default group. No rank needs the store for them: it may be gone, with
+            a rank 0 that ends at once.
     """
 
     def __init__(self, session: Session, store: Any, generation: int) -> None:
         self.session = session
         self.store = store
         self._generation = generation  # how often this process has joined before, the same on all ranks
-        self._first_number = generation * _NUMBERS
+        self.first_number = generation * _NUMBERS
 
     def numbers(self, store: Any, key: str, count: int) -> int:
         """Returns the first of `count` numbers that belong to `key` of `store`. All ranks that ask get the same.
@@ -47,13 +51,14 @@ class Job:
         """
         key = f"gleaner/{self._generation}/{key}"  # stores may outlive a default group
         if store.add(f"{key}/asked", 1) == 1:
-            number = self.store.add(f"gleaner/{self._generation}/numbers", count) - count
+            taken = self.store.add(f"gleaner/{self._generation}/numbers", count)
+            number = NUMBERS_OF_GROUP + taken - count
             store.set(f"{key}/number", str(number))
         else:
             number = int(store.get(f"{key}/number"))
         if number + count > _NUMBERS:
             raise FailedPreconditionError(f"more than {_NUMBERS} groups and channels since init_process_group()")
-        return self._first_number + number
+        return self.first_number + number
 
 
 _present: Optional[Job] = None
@@ -83,7 +88,7 @@ def leave(failed: bool = False) -> None:
         failed: Leaves in error, without waiting for requests in flight or for other ranks.
     """
     global _own, _present
-    if _own is not None:
+    if _own is not None and not _present.session.inherited:
         own, _own, _present = _own, None, None
         try:
             process.shutdown(failed)

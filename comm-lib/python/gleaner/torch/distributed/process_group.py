@@ -61,7 +61,8 @@ class ProcessGroup(dist.ProcessGroup):
         self._is_default = is_default
         self._sequence = 0
         self._timeout = timeout.total_seconds()
-        self._collectives = Collectives(joined, joined.numbers(store, "group", 2), members, self._timeout)
+        number = joined.first_number if is_default else joined.numbers(store, "group", job.NUMBERS_OF_GROUP)
+        self._collectives = Collectives(joined, number, members, self._timeout)
         self._channels = Channels(joined, store, members, rank)
         if hasattr(self, "_register_backend"):
             # PyTorch 2 keeps a group's name, and finds its devices, by the backends in it.
@@ -70,6 +71,8 @@ class ProcessGroup(dist.ProcessGroup):
             for device in ("cpu", "cuda"):
                 self._register_backend(torch.device(device), kind, inner)
             self._set_default_backend(kind)
+        if is_default:
+            self._collectives.barrier().wait()  # a rank must not leave before the others have joined
 
     def getBackendName(self) -> str:
         return NAME

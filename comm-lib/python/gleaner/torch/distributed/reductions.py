@@ -6,6 +6,7 @@ All other types and operations are PyTorch's, from the left to the right.
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, Callable
 
 import torch
@@ -27,6 +28,12 @@ _STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "BOR": torch.bitwise_or,
     "BXOR": torch.bitwise_xor,
 }
+_TYPES = (
+    *(torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128),
+    *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+)
+_MOST_TYPES = 200
+_MOVES = ("MOVE", "BARRIER", *_STEPS)  # MOVE: no reduction
 _KERNEL_OPS = {"SUM": Op.SUM, "AVG": Op.AVERAGE}
 
 
@@ -52,6 +59,15 @@ def check(op: Any, tensor: torch.Tensor) -> str:
     if name == "AVG" and not (tensor.is_floating_point() or tensor.is_complex()):
         raise InvalidArgumentError(f"an average of {tensor.dtype} is not an integer: use ReduceOp.SUM")
     return name
+
+
+def kind(tensor: torch.Tensor, op: str = "MOVE") -> int:
+    """Returns the number of Group.start() that tells ranks with other types of elements or reductions apart."""
+    if tensor.dtype in _TYPES:
+        number = _TYPES.index(tensor.dtype)
+    else:  # a rare type, such as one of 8-bit floats
+        number = len(_TYPES) + zlib.crc32(str(tensor.dtype).encode()) % (_MOST_TYPES - len(_TYPES))
+    return _MOVES.index(op) * _MOST_TYPES + number
 
 
 def reduce(op: str, rows: torch.Tensor, result: torch.Tensor) -> None:

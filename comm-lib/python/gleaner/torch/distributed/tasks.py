@@ -23,8 +23,9 @@ class Tasks:
 
     def submit(self, work: TaskWork) -> TaskWork:
         """Has the thread do a work after those that it has already."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="gln-group", daemon=True)
+        if self._thread is None or not self._thread.is_alive():  # a forked child has no thread of its parent
+            self._works = queue.SimpleQueue()
+            self._thread = threading.Thread(target=_run, args=[self._works], name="gln-group", daemon=True)
             self._thread.start()
         self._works.put(work)
         return work
@@ -36,7 +37,8 @@ class Tasks:
             self._thread.join(_CLOSE_SECONDS)
             self._thread = None
 
-    def _run(self) -> None:
-        while (work := self._works.get()) is not None:
-            work.run()
-            del work  # and so its tensors
+
+def _run(works: queue.SimpleQueue[Optional[TaskWork]]) -> None:
+    while (work := works.get()) is not None:
+        work.run()
+        del work  # and so its tensors

@@ -28,6 +28,7 @@ _SHORTEST_PAUSE = 20e-6
 _LONGEST_PAUSE = 2e-3
 
 
+
 class GleanerWork(Work):
     """A collective in flight. Thread safe.
 
@@ -213,11 +214,17 @@ class RequestWork(GleanerWork):
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if not self.has_ended.is_set() and not self._is_watched and all(map(self._session.poll, self._handles)):
+            if not self.has_ended.is_set() and not self._is_watched and self._are_done():
                 self._run(0, time.monotonic())
             return self.has_ended.is_set()
         finally:
             self._lock.release()
+
+    def _are_done(self) -> bool:
+        try:
+            return all(map(self._session.poll, self._handles))
+        except GleanerError:  # of a session that is closed; _run() gets it again
+            return True
 
     def _run(self, seconds: float, until: float, is_watched: bool = False) -> None:
         """Waits for the requests, and completes the work. The caller holds the lock, or the requests are done.
@@ -233,7 +240,7 @@ class RequestWork(GleanerWork):
             if is_watched:
                 finish_copies(self._outputs)
         except DeadlineExceededError as late:
-            raise self._late(seconds, str(late).partition(": ")[2]) from None
+            raise self._late(seconds, _detail(late)) from None
         except Exception as failed:  # PyTorch's, too
             error = failed
         self._handles.clear()
@@ -245,7 +252,7 @@ class RequestWork(GleanerWork):
             for handle in handles:
                 self._session.synchronize(handle, 0)
         except GleanerError as error:
-            return str(error).partition(": ")[2]
+            return _detail(error)
         return ""
 
     def _watch(self) -> None:
@@ -279,6 +286,11 @@ def finish_copies(tensors: Sequence[torch.Tensor]) -> None:
 def _futures() -> futures.ThreadPoolExecutor:
     """Returns threads that complete futures. A callback of a future may wait for another one."""
     return futures.ThreadPoolExecutor(max_workers=64, thread_name_prefix="gln-future")
+
+
+def _detail(error: GleanerError) -> str:
+    """Returns what a request waits for, from the error of a time limit."""
+    return str(error).partition(": ")[2]
 
 
 def _is_late(error: GleanerError) -> bool:
@@ -361,7 +373,7 @@ class TaskWork(GleanerWork):
             self._task()
             finish_copies(self._outputs)
         except DeadlineExceededError as late:
-            error = self._late(self._timeout, str(late).partition(": ")[2])
+            error = self._late(self._timeout, _detail(late))
         except Exception as failed:
             error = failed
         with self._lock:
