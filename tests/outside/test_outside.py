@@ -59,6 +59,7 @@ PROGRAMS = (
         "failing_buckets.py", "so is that of buckets of different types", ("size",), error="caught InvalidArgument"
     ),
     Program("failing_buckets.py", "so is the loss of a rank in backward()", ("lost",), error="caught Unavailable"),
+    Program("horovod_script.py", "a script in the style of Horovod's examples trains as one process does"),
     Program("missing_part.py", "a rank without ddp_hook is named", ("hook",), LIMITED, "gleaner.torch.ddp_hook)"),
     Program("missing_part.py", "so is one without the optimizer", ("optimizer",), LIMITED, "must wrap the optimizers"),
     Program("missing_part.py", "so is one without a push_pull", ("push_pull",), LIMITED, "begin the same push_pulls"),
