@@ -362,10 +362,11 @@ def check_layer_opens_again() -> None:
     hvd.shutdown()
     assert not hvd.is_initialized()
     assert "init()" in raises(FailedPreconditionError, hvd.rank)
-    pair = hvd.ProcessSet([0, 1])
-    hvd.init(process_sets=[pair])
+    pair, again = hvd.ProcessSet([0, 1]), hvd.ProcessSet(reversed(range(2)))
+    hvd.init(process_sets=[pair, again])
     assert hvd.allreduce(torch.ones(2)).tolist() == [1.0, 1.0]
-    assert pair.included() == (RANK < 2)
+    assert (pair.included(), again.included()) == (RANK < 2, None)
+    assert "comm" in raises(InvalidArgumentError, lambda: hvd.init([0, 1]))
 
 
 if __name__ == "__main__":

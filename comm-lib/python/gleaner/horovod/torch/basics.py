@@ -16,7 +16,8 @@ def init(comm: Any = None, process_sets: Union[Iterable[Any], str, None] = None)
 
     Args:
         comm: None: there are no communicators of MPI.
-        process_sets: Process sets to add, the same on all ranks. "dynamic" is ignored, since sets can always be added.
+        process_sets: Process sets to add, the same on all ranks; a set with the ranks of another stays unusable.
+            "dynamic" has no effect: sets can always be added.
 
     Raises:
         InvalidArgumentError: There is a `comm`, or a process set is wrong.

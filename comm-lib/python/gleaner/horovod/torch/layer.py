@@ -147,9 +147,9 @@ class Layer:
         ranks = process_set.ranks
         if not ranks or not 0 <= ranks[0] <= ranks[-1] < self.size:
             raise InvalidArgumentError(f"process set {ranks} must have some of the ranks 0 to {self.size - 1}")
-        same = [each for each in self._sets.values() if each.ranks == ranks]
-        if same:
-            raise InvalidArgumentError(f"{same[0]} has these ranks: use it, or remove it first")
+        same = self._same(ranks)
+        if same is not None:
+            raise InvalidArgumentError(f"{same} has these ranks: use it, or remove it first")
         self._agree("add_process_set", tuple(ranks))
         self._enter(process_set)
         return process_set
@@ -168,8 +168,15 @@ class Layer:
         return True
 
     def add_all(self, process_sets: Iterable[Union[ProcessSet, Sequence[int]]]) -> None:
+        """Adds process sets, and leaves those unusable whose ranks another set has, as Horovod does."""
         for each in process_sets:
-            self.add(each)
+            process_set = each if isinstance(each, ProcessSet) else ProcessSet(each)
+            if self._same(process_set.ranks) is None:
+                self.add(process_set)
+
+    def _same(self, ranks: Sequence[int]) -> Optional[ProcessSet]:
+        """Returns the usable process set of these ranks, if there is one."""
+        return next((each for each in self._sets.values() if each.ranks == ranks), None)
 
     def _agree(self, kind: str, numbers: tuple[int, ...]) -> None:
         name = self.name(global_process_set, kind, None)
