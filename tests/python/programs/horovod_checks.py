@@ -91,6 +91,7 @@ def check_handles() -> None:
     again = hvd.allreduce_async(torch.ones(2), name="polled")
     assert hvd.synchronize(handle).tolist() == [1.0, 1.0]
     assert hvd.synchronize(handle) is None
+    assert "in flight" in raises(ValueError, lambda: hvd.allreduce_async(torch.ones(2), name="polled"))
     assert "unknown" in raises(ValueError, lambda: hvd.poll(handle))
     assert hvd.synchronize(again).tolist() == [1.0, 1.0]
 
@@ -182,7 +183,10 @@ def check_join() -> None:
         assert "joined" in raises(RuntimeError, lambda: hvd.allgather(torch.ones(2)))
         assert "joined" in raises(RuntimeError, lambda: hvd.allreduce(torch.ones(2), op=hvd.Max))
     assert hvd.join() == 2
+    kept = hvd.allreduce_async(torch.ones(1))
+    hvd.join()
     assert hvd.allreduce(torch.ones(2)).tolist() == [1.0, 1.0]
+    assert hvd.synchronize(kept).tolist() == [1.0]
 
 
 def check_process_sets() -> None:
@@ -329,6 +333,19 @@ def check_optimizer_synchronizes() -> None:
     for _ in range(2):
         (weight + 0).sum().backward()
     optimizer.step()
+
+
+def check_optimizer_drops_reductions_when_it_loads() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    for _ in range(2):
+        (weight + 0).sum().backward()
+        optimizer.load_state_dict(optimizer.state_dict())
+        hvd.barrier()
+        optimizer.zero_grad()
+    (weight + 0).sum().backward()
+    optimizer.step()
+    assert weight.item() == -1.0
 
 
 def check_optimizer_refuses_bad_arguments() -> None:

@@ -74,7 +74,7 @@ class Layer:
         try:
             self.controller(process_set).submit(request)
         except BaseException:
-            self._forget(handle, request)
+            self.forget(handle)
             raise
         return handle
 
@@ -121,12 +121,14 @@ class Layer:
             return request.wait()
         finally:
             if request.is_done():
-                self._forget(handle, request)
+                self.forget(handle)
 
-    def _forget(self, handle: int, request: Request) -> None:
+    def forget(self, handle: int) -> None:
+        """Drops an operation, of which nobody needs the result; does nothing if the handle is unknown."""
         with self._lock:
-            self._requests.pop(handle, None)
-        self._free_name(request)
+            request = self._requests.pop(handle, None)
+        if request is not None:
+            self._free_name(request)
 
     def _free_name(self, request: Request) -> None:
         with self._lock:

@@ -229,18 +229,26 @@ def sparse_allreduce_async(
 
     Gathers the elements of all ranks; their tensors may differ in number of elements.
     """
+    handle, total = start_sparse_allreduce(tensor, name, op, process_set)
+    return lambda: total(synchronize(handle))
+
+
+def start_sparse_allreduce(
+    tensor: torch.Tensor, name: Optional[str], op: ReduceOp, process_set: ProcessSet
+) -> tuple[int, Callable[[Sequence[torch.Tensor]], torch.Tensor]]:
+    """Returns the handle of an operation, and the function that makes the sparse result of its result."""
     if op not in (Sum, Average):
         raise InvalidArgumentError(f"sparse tensors have no {op.value}: use Sum or Average")
     own = tensor.detach().coalesce()
     tensors = [own.indices().t().contiguous(), own.values()]
     handle = grouped_allgather_async(tensors, None if name is None else f"{name}.sparse", process_set)
 
-    def wait() -> torch.Tensor:
-        indices, values = synchronize(handle)
+    def total(gathered: Sequence[torch.Tensor]) -> torch.Tensor:
+        indices, values = gathered
         total = torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce()
         return total / process_set.size() if op is Average else total
 
-    return wait
+    return handle, total
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:

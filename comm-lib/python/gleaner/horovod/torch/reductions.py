@@ -10,7 +10,8 @@ import torch
 
 from gleaner.errors import FailedPreconditionError
 from gleaner.horovod.torch.compression import Compressor
-from gleaner.horovod.torch.operations import ReduceOp, sparse_allreduce_async, start_allreduce, synchronize
+from gleaner.horovod.torch.layer import Layer, present
+from gleaner.horovod.torch.operations import ReduceOp, start_allreduce, start_sparse_allreduce
 from gleaner.horovod.torch.process_sets import ProcessSet
 
 
@@ -41,12 +42,14 @@ class Reduction:
         self.passes = passes
         self._name, self._parameters, self._priority, self._options = name, list(parameters), priority, options
         self._passes_of = [0] * len(self._parameters)
-        self._wait: Optional[Callable[[], Sequence[torch.Tensor]]] = None  # of the operation in flight
+        self._handle: Optional[int] = None  # of the operation in flight
+        self._layer: Optional[Layer] = None  # that has the handle
+        self._unpack: Callable[[Any], Sequence[torch.Tensor]] = list  # makes the results of the operation's result
         self._contexts: list[Any] = []
 
     @property
     def is_in_flight(self) -> bool:
-        return self._wait is not None
+        return self._handle is not None
 
     def on_gradient(self, place: int) -> None:
         """Takes note of a backward pass of a parameter. The last pass of the last parameter starts the reduction."""
@@ -66,15 +69,17 @@ class Reduction:
         for parameter in self._parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
+        self._layer = present()
         gradients = [parameter.grad for parameter in self._parameters]
         options = self._options
         if gradients[0].is_sparse and not options.sparse_as_dense:
-            wait = sparse_allreduce_async(gradients[0], self._name, options.op, options.process_set)
-            self._wait, self._contexts = lambda: [wait()], [None]
+            self._handle, total = start_sparse_allreduce(gradients[0], self._name, options.op, options.process_set)
+            self._unpack, self._contexts = lambda gathered: [total(gathered)], [None]
             return
         dense = [each.to_dense() if each.is_sparse else each for each in gradients]
         compressed, self._contexts = zip(*map(options.compression.compress, dense))
-        handle = start_allreduce(
+        self._unpack = list
+        self._handle = start_allreduce(
             compressed,
             options.op,
             self._name,
@@ -84,13 +89,13 @@ class Reduction:
             is_group=True,
             priority=self._priority,
         )
-        self._wait = lambda: synchronize(handle)
 
     def finish(self) -> None:
         """Waits for the reduction. Then the gradients are its results."""
-        wait, self._wait = self._wait, None
+        handle, self._handle = self._handle, None
         self._passes_of = [0] * len(self._parameters)
-        for parameter, result, context in zip(self._parameters, wait(), self._contexts):
+        results = self._unpack(self._layer.synchronize(handle))
+        for parameter, result, context in zip(self._parameters, results, self._contexts):
             if not result.is_sparse:
                 result = self._options.compression.decompress(result, context)
             if result is not parameter.grad:
@@ -98,7 +103,9 @@ class Reduction:
 
     def forget(self) -> None:
         """Drops a reduction in flight and the passes since the last one."""
-        self._wait = None
+        if self._handle is not None:
+            self._layer.forget(self._handle)
+            self._handle = None
         self._passes_of = [0] * len(self._parameters)
 
 
