@@ -91,6 +91,7 @@ def check_handles() -> None:
     again = hvd.allreduce_async(torch.ones(2), name="polled")
     assert hvd.synchronize(handle).tolist() == [1.0, 1.0]
     assert hvd.synchronize(handle) is None
+    hvd.barrier()  # all ranks have started the operation
     assert "in flight" in raises(ValueError, lambda: hvd.allreduce_async(torch.ones(2), name="polled"))
     assert "unknown" in raises(ValueError, lambda: hvd.poll(handle))
     assert hvd.synchronize(again).tolist() == [1.0, 1.0]
