@@ -28,7 +28,6 @@ _SHORTEST_PAUSE = 20e-6
 _LONGEST_PAUSE = 2e-3
 
 
-
 class GleanerWork(Work):
     """A collective in flight. Thread safe.
 
