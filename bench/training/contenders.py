@@ -24,15 +24,17 @@ OF_OURS = {
 }
 
 
-def ours(name: str) -> Contender:
+def ours(name: str, *more: str) -> Contender:
     """Returns a contender that uses Gleaner.
 
     "cross" waits for parameters layer by layer, and "cross-unordered" does so without priorities. "barrier" waits for
-    all parameters in step()."""
+    all parameters in step(). "ddp-gleaner" is PyTorch's DDP with backend gleaner."""
 
     @undisturbed
     def train(part: Part, flags: list[str]) -> Steps:
-        return ranks.steps_of(jobs.run(part, [PYTHON, str(WORKER), name, *flags], environment=OF_OURS), part.n)
+        with tempfile.TemporaryDirectory(prefix="gleaner-training-") as folder:
+            command = [PYTHON, str(WORKER), name, *more, *flags, "--meeting", f"{folder}/meeting"]
+            return ranks.steps_of(jobs.run(part, command, environment=OF_OURS), part.n)
 
     return train
 

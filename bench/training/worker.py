@@ -1,7 +1,7 @@
 """Runs one rank of a job that trains a trace, and writes its measurements as a line of JSON.
 
-Under `gleaner run` it uses gleaner.torch, otherwise torch.distributed with Gloo. It does not update parameters: instead
-it checks the first and last element of every average, which takes almost no time.
+Under `gleaner run` it uses gleaner.torch or backend gleaner, otherwise torch.distributed with Gloo. It does not update
+parameters: instead it checks the first and last element of every average, which takes almost no time.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -94,6 +95,18 @@ def gloo(network: TimedNetwork, arguments: argparse.Namespace) -> Iterator[Train
         yield Training(rank, in_ddp(network, arguments.bucket_mib), Checks(network, ranks))
 
 
+@contextlib.contextmanager
+def backend_gleaner(network: TimedNetwork, arguments: argparse.Namespace) -> Iterator[Training]:
+    """Trains with DistributedDataParallel and backend gleaner."""
+    import gleaner.torch.distributed
+
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    where = f"file://{arguments.meeting}" if arguments.meeting else None
+    torch.distributed.init_process_group(gleaner.torch.distributed.NAME, init_method=where, rank=rank, world_size=ranks)
+    yield Training(rank, in_ddp(network, arguments.bucket_mib), Checks(network, ranks))
+    torch.distributed.destroy_process_group()
+
+
 def in_ddp(network: TimedNetwork, bucket_mib: float) -> torch.nn.Module:
     # The parameters have no values, so broadcasting them would only take time.
     with mock.patch("torch.nn.parallel.distributed._sync_module_states"):
@@ -102,15 +115,25 @@ def in_ddp(network: TimedNetwork, bucket_mib: float) -> torch.nn.Module:
         )
 
 
+def contender(network: TimedNetwork, arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Training]:
+    if arguments.contender == "ddp-gleaner":
+        return backend_gleaner(network, arguments)
+    if arguments.contender.startswith(("cross", "barrier")):
+        return gleaner(network, arguments.contender)
+    return gloo(network, arguments)
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("contender", choices=["cross", "cross-unordered", "barrier", "ddp", "after"])
+    parser.add_argument("contender", choices=["cross", "cross-unordered", "barrier", "ddp-gleaner", "ddp", "after"])
     parser.add_argument("--trace", type=Path, required=True)
     parser.add_argument("--slower", type=float, default=1.0, help="factor on all times of the trace (1)")
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--bucket-mib", type=float, default=25)
-    parser.add_argument("--meeting", type=Path, help="new file through which Gloo's ranks find each other")
+    parser.add_argument(
+        "--meeting", type=Path, help="new file through which the ranks of torch.distributed find each other"
+    )
     parser.add_argument("--rank", type=int)
     parser.add_argument("--ranks", type=int)
     return parser.parse_args()
@@ -120,8 +143,7 @@ def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(1)
     network = TimedNetwork(traces.load(arguments.trace).slowed(arguments.slower))
-    ours = arguments.contender.startswith(("cross", "barrier"))
-    with gleaner(network, arguments.contender) if ours else gloo(network, arguments) as training:
+    with contender(network, arguments) as training:
         for step in range(arguments.warmup + arguments.steps):
             network.gradients.value = float(training.rank + step)
             training.step()

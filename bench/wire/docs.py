@@ -18,8 +18,11 @@ def fill(document: str, name: str, content: str) -> str:
 
 def section(measured: dict[str, Any], table: str, plots: list[Path], document: Path) -> str:
     """Returns a description of the machine, the table, and links to the plots."""
-    machine = measured["machine"]
-    taken = f"Up to {measured['steps']} steps each, on {machine['processors']} cores of {machine['model']}, "
-    taken += f"Linux {machine['kernel']}, commit {machine['commit']}."
     images = [f"![{path.stem}]({os.path.relpath(path, document.parent)})" for path in plots]
-    return "\n\n".join([taken, table, *images])
+    return "\n\n".join([taken(f"Up to {measured['steps']} steps each,", measured["machine"]), table, *images])
+
+
+def taken(begin: str, machine: dict[str, Any]) -> str:
+    """Returns a sentence that begins so and names the machine."""
+    processors = f"{machine['processors']} cores of {machine['model']}"
+    return f"{begin} on {processors}, Linux {machine['kernel']}, commit {machine['commit']}."

@@ -150,7 +150,18 @@ def assert_steps(lines: list[dict[str, list[float]]]) -> None:
     assert min(found) >= 4 * 0.006, "shorter than the layers take"
 
 
-@pytest.mark.parametrize("contender", ["cross", "cross-unordered", "barrier"])
+def test_ddp_with_backend_gleaner_is_compared_with_the_optimizer() -> None:
+    limit = limits.Limit(1.0, 2.0, 3.0)
+    contests = [
+        Contest("DistributedOptimizer", 4, Steps([0.0], [4.0]), limit, 3.5),
+        Contest("backend gleaner, DDP", 4, Steps([0.0], [5.0]), limit, 3.5),
+    ]
+    result = Result("vgg16", 4, "400mbit", "20gbit", 50, "made up", contests)
+    name = "k = 4: DistributedOptimizer / DDP with backend gleaner"
+    assert (name, pytest.approx(0.8), 0.95) in result.ratios()
+
+
+@pytest.mark.parametrize("contender", ["cross", "cross-unordered", "barrier", "ddp-gleaner"])
 def test_workers_with_gleaner_train(small: Path, contender: str) -> None:
     pytest.importorskip("torch")
     worker = ROOT / "bench" / "training" / "worker.py"

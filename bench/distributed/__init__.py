@@ -1,0 +1,1 @@
+"""Measures backend gleaner of torch.distributed beside Gloo."""
