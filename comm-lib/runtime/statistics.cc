@@ -10,11 +10,11 @@ namespace gleaner::runtime {
 namespace {
 
 // Returns the bound of a step with the report's bytes per step. 0 if there is no step, if the bandwidth of a link is
-// unknown, or if a schedule sums tensors: the coordinator knows its bound.
+// unknown, if a group of workers sums tensors, or if a schedule does: the coordinator knows its bound.
 double bound_seconds(const plan::Plan& plan, const control::Report& report) {
   if (report.steps == 0 || !plan.bandwidths_known()) return 0;
-  const auto has_schedule = [](const plan::Tensor& tensor) { return tensor.schedule.has_value(); };
-  if (std::ranges::any_of(plan.tensors, has_schedule)) return 0;
+  const auto is_other = [](const plan::Tensor& tensor) { return tensor.schedule.has_value() || !tensor.group.empty(); };
+  if (std::ranges::any_of(plan.tensors, is_other)) return 0;
   const double bytes = static_cast<double>(report.bytes) / static_cast<double>(report.steps);
   return plan::bound_seconds(plan::fleet_of(plan), bytes);
 }

@@ -44,7 +44,8 @@ void Results::take(uint32_t index, const wire::Header& header, Buffer result) {
   ++steps_[index];
   if (accumulates(index)) {
     accumulated_.keep(*plan_, index, std::move(result));
-  } else if (plan_->workers > 1 && !GLN_MUTATION("results are not retained")) {
+  } else if (plan_->contributors(plan_->tensors[plan_->partitions[index].tensor]) > 1 &&
+             !GLN_MUTATION("results are not retained")) {
     retention_.keep(index, plan_->partitions[index].owner, header.sequence, std::move(result), header.op);
   }
 }

@@ -69,12 +69,16 @@ void Session::send_pushes(absl::Duration now, Actions& actions) {
 }
 
 // Tells the owner the progress of this worker with all partitions that came to the owner after the plan of epoch
-// `since`. Leaves out new tensors, since every worker is at step 0 of these.
+// `since`. Leaves out new tensors, since every worker is at step 0 of these, and tensors of groups without this worker.
 void Session::tell_progress(uint32_t owner, uint32_t since, Actions& actions) {
   for (const uint32_t index : contributions_.owned_by(owner)) {
     const plan::Partition& partition = plan_->partitions[index];
-    const bool is_new = partition.since == plan_->tensors[partition.tensor].since && results_.step(index) == 0;
-    if (!is_new && plan::has_moved(partition, since)) acks_.add(owner, results_.progress(index), actions);
+    const plan::Tensor& tensor = plan_->tensors[partition.tensor];
+    const bool is_new = partition.since == tensor.since && results_.step(index) == 0;
+    const bool contributes =
+        tensor.has(identity_.worker) || GLN_MUTATION("workers report progress with tensors of other groups");
+    if (!is_new && contributes && plan::has_moved(partition, since))
+      acks_.add(owner, results_.progress(index), actions);
   }
   acks_.flush(owner, actions);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -133,37 +134,90 @@ uint64_t trim(uint64_t slice, double missing, uint64_t left_of_tensor, uint64_t 
   return trimmed + finest <= left_of_tensor ? std::min(trimmed, slice) : slice;
 }
 
-// Two balances: owners sum the partitions of some tensors, and those of tensors with a schedule they own only for the
-// case that a later plan has owners sum them. Each of these two streams is dealt by the shares.
-class Balances {
+// A stream of tensors whose partitions are dealt together: those of a group of workers, with or without a schedule.
+struct Stream {
+  explicit Stream(const Tensor& tensor) : has_schedule(tensor.schedule.has_value()), group(tensor.group) {}
+  bool has_schedule;
+  std::vector<uint32_t> group;
+  friend auto operator<=>(const Stream&, const Stream&) = default;
+};
+
+// The shares of all streams of a plan.
+class Shares {
  public:
-  // `owned`: the bytes of these partitions count as dealt.
-  Balances(const std::vector<double>& shares, const Plan& plan, std::span<const Partition> owned, uint64_t largest)
-      : summed_(balance_of(false, shares, plan, owned, largest)),
-        scheduled_(balance_of(true, shares, plan, owned, largest)) {}
-
-  Balance& of(const Tensor& tensor) { return tensor.schedule.has_value() ? scheduled_ : summed_; }
-
- private:
-  static Balance balance_of(bool has_schedule, const std::vector<double>& shares, const Plan& plan,
-                            std::span<const Partition> partitions, uint64_t largest) {
-    std::vector<uint64_t> owned(shares.size());
-    for (const Partition& partition : partitions) {
-      if (plan.tensors[partition.tensor].schedule.has_value() == has_schedule)
-        owned[partition.owner] += partition.bytes;
-    }
-    uint64_t total = 0;
-    for (const Tensor& tensor : plan.tensors) {
-      if (tensor.schedule.has_value() == has_schedule) total += tensor.bytes();
-    }
-    return Balance(shares, owned, total, largest);
+  // `of_all`: the shares of tensors of all workers. The pointer must outlive this object.
+  Shares(const Plan* plan, std::vector<double> of_all) : plan_(*plan), fleet_(fleet_of(*plan)) {
+    by_group_[{}] = std::move(of_all);
   }
 
-  Balance summed_, scheduled_;
+  size_t groups() const { return by_group_.size(); }
+  const std::vector<double>& of(const Tensor& tensor) {
+    auto [found, is_new] = by_group_.try_emplace(tensor.group);
+    if (is_new) found->second = of_group(tensor.group);
+    return found->second;
+  }
+
+ private:
+  std::vector<double> of_group(const std::vector<uint32_t>& group) const {
+    Fleet fleet = fleet_;
+    fleet.worker_bits_per_second.clear();
+    for (const uint32_t worker : group) fleet.worker_bits_per_second.push_back(fleet_.worker_bits_per_second[worker]);
+    const double part = static_cast<double>(group.size()) / plan_.workers;
+    for (double& bandwidth : fleet.summer_bits_per_second) {
+      if (bandwidth > 0) bandwidth = std::max(bandwidth * part, kMinBitsPerSecond);
+    }
+    const std::vector<double> own = shares(fleet);
+    std::vector<double> by_member(fleet_.n());
+    for (size_t i = 0; i < group.size(); ++i) by_member[group[i]] = own[i];
+    by_member.insert(by_member.end(), own.begin() + static_cast<std::ptrdiff_t>(group.size()), own.end());
+    return by_member;
+  }
+
+  const Plan& plan_;
+  const Fleet fleet_;
+  std::map<std::vector<uint32_t>, std::vector<double>> by_group_;
+};
+
+// The balance of each stream. Owners own the partitions of tensors with a schedule only for the case that a later plan
+// has owners sum them.
+class Balances {
+ public:
+  // `owned`: the bytes of these partitions count as dealt. The pointers must outlive this object.
+  Balances(Shares* shares, const Plan* plan, std::span<const Partition> owned, uint64_t largest)
+      : shares_(*shares), plan_(*plan), largest_(largest) {
+    for (const Partition& partition : owned) {
+      bytes_of(plan_.tensors[partition.tensor]).owned[partition.owner] += partition.bytes;
+    }
+    for (const Tensor& tensor : plan_.tensors) bytes_of(tensor).total += tensor.bytes();
+  }
+
+  Balance& of(const Tensor& tensor) {
+    const Stream stream(tensor);
+    const auto found = balances_.find(stream);
+    if (found != balances_.end()) return found->second;
+    const Bytes& bytes = bytes_of(tensor);
+    return balances_.try_emplace(stream, shares_.of(tensor), bytes.owned, bytes.total, largest_).first->second;
+  }
+
+ private:
+  struct Bytes {
+    std::vector<uint64_t> owned;  // by member
+    uint64_t total = 0;
+  };
+
+  Bytes& bytes_of(const Tensor& tensor) {
+    return bytes_.try_emplace(Stream(tensor), std::vector<uint64_t>(plan_.members.size())).first->second;
+  }
+
+  Shares& shares_;
+  const Plan& plan_;
+  const uint64_t largest_;
+  std::map<Stream, Bytes> bytes_;
+  std::map<Stream, Balance> balances_;
 };
 
 // Cuts the tensors from index `first` on into partitions and chooses their owners.
-void cut(Plan& plan, size_t first, const Sizes& sizes, uint64_t finest, Balances balances) {
+void cut(Plan& plan, size_t first, const Sizes& sizes, uint64_t finest, Balances& balances) {
   for (size_t id = first; id < plan.tensors.size(); ++id) {
     Balance& balance = balances.of(plan.tensors[id]);
     const uint64_t bytes = plan.tensors[id].bytes();
@@ -263,17 +317,18 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   GLN_RETURN_IF_ERROR(validate(extended.tensors));
 
   const Fleet fleet = fleet_of(extended);
-  const std::vector<double> share = options.shares.empty() ? shares(fleet) : options.shares;
-  const auto owners = static_cast<uint64_t>(std::ranges::count_if(share, [](double part) { return part > 0; }));
+  Shares share(&extended, options.shares.empty() ? shares(fleet) : options.shares);
   const uint64_t by_default = default_partition_bytes(fleet, total_bytes(extended.tensors));
   const Sizes sizes(&extended, &options, by_default);
   const uint64_t finest = least_slice_bytes(sizes.owned(), by_default);
   const std::span<const Tensor> fresh = std::span(extended.tensors).subspan(first);
-  // Upper bound: rounding adds at most one slice per tensor, and trimming at most one per owner.
-  uint64_t most_partitions = extended.partitions.size() + fresh.size() + owners;
+  // Upper bound: rounding adds at most one slice per tensor, and trimming at most one per owner of each group.
+  uint64_t most_partitions = extended.partitions.size() + fresh.size();
   for (const Tensor& tensor : fresh) {
+    share.of(tensor);
     most_partitions += tensor.bytes() / sizes.most(tensor);
   }
+  most_partitions += share.groups() * extended.members.size();
   if (most_partitions > kMaxPartitions) {
     return absl::InvalidArgumentError(absl::StrCat("up to ", most_partitions, " partitions of ", sizes.owned(),
                                                    " bytes; a plan holds at most ", kMaxPartitions,
@@ -282,7 +337,8 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   extended.partitions.reserve(most_partitions);
   extended.first_partition.reserve(extended.tensors.size() + 1);
   const uint64_t largest = std::max(largest_slice(extended, first, sizes), largest_partition(plan));
-  cut(extended, first, sizes, finest, Balances(share, extended, plan.partitions, largest));
+  Balances balances(&share, &extended, plan.partitions, largest);
+  cut(extended, first, sizes, finest, balances);
   return extended;
 }
 
@@ -298,9 +354,9 @@ Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Rea
     partition.owner = owner;
     partition.since = epoch;
   };
-  const std::vector<double> share = shares(fleet_of(changed));
+  Shares share(&changed, shares(fleet_of(changed)));
   if (which == Reassign::kAll) {
-    Balances balances(share, changed, {}, largest_partition(plan));
+    Balances balances(&share, &changed, {}, largest_partition(plan));
     for (Partition& partition : changed.partitions) {
       Balance& balance = balances.of(changed.tensors[partition.tensor]);
       give(partition, balance.next(partition.bytes));
@@ -308,11 +364,15 @@ Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Rea
     }
     return changed;
   }
-  // By member: bytes that it lacks of its share of the stream up to this partition.
-  std::vector<double> lacks(share.size());
+  // By group and member: bytes that it lacks of its share of the group's stream up to this partition.
+  std::map<std::vector<uint32_t>, std::vector<double>> lacks_of_groups;
   for (Partition& partition : changed.partitions) {
-    for (size_t i = 0; i < share.size(); ++i) lacks[i] += share[i] * partition.bytes;
+    const Tensor& tensor = changed.tensors[partition.tensor];
+    const std::vector<double>& wanted = share.of(tensor);
+    std::vector<double>& lacks = lacks_of_groups.try_emplace(tensor.group, wanted.size()).first->second;
+    for (size_t i = 0; i < wanted.size(); ++i) lacks[i] += wanted[i] * partition.bytes;
     if (is_gone(partition.owner)) {
+      // The lacks add up to the bytes of this partition, so the greatest is positive, and its member has a share.
       give(partition, static_cast<uint32_t>(std::ranges::max_element(lacks) - lacks.begin()));
     }
     lacks[partition.owner] -= partition.bytes;

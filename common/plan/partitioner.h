@@ -7,6 +7,10 @@
 // the cut follows from the schedule, the tensor and the size of partitions alone: the fewest partitions of at most this
 // size, which differ by at most one element. A default size follows from the workers' links and the tensor's bytes, not
 // from summers or other tensors.
+//
+// The tensors of a group of workers are a stream of their own, too, for each group. Its shares are those of a job of
+// the group's m workers and of all CPU summers, of whose bandwidth a group of m of n workers gets m/n. That is exact
+// for groups of one size that divide the workers among them, as the replicas of HSDP do (docs/model.md).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +35,8 @@ struct PartitionOptions {
   // The most bytes of a partition's contribution or result, whichever is larger: kMinPartitionBytes to
   // kMaxPartitionBytes; 0: default_partition_bytes().
   uint64_t partition_bytes = 0;
-  // By member, workers first: the fraction that each should own, if not the shares of model.h. They add up to 1.
+  // By member, workers first: the fraction that each should own of the tensors of all workers, if not the shares of
+  // model.h. They add up to 1.
   std::vector<double> shares;
   std::vector<ScheduleCut> schedules;  // by schedule of the plan; a schedule without an entry has the defaults
 };

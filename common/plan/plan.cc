@@ -69,6 +69,10 @@ absl::Status validate_slices(const Plan& plan, uint32_t id) {
     if (partition.owner >= plan.members.size()) {
       return invalid("tensor '", tensor.name, "': owner ", partition.owner, " of ", plan.members.size(), " members");
     }
+    if (partition.owner < plan.workers && !tensor.has(partition.owner)) {
+      return invalid("tensor '", tensor.name, "': owner ", plan.member_name(partition.owner),
+                     ", which is not in the tensor's group");
+    }
     if (!plan.members[partition.owner].is_here()) {
       return invalid("tensor '", tensor.name, "': owner ", plan.member_name(partition.owner), ", whose place is empty");
     }
@@ -135,6 +139,13 @@ absl::Status validate_schedules(const Plan& plan) {
     }
   }
   for (const Tensor& tensor : plan.tensors) {
+    if (!tensor.group.empty() && (tensor.group.back() >= plan.workers || tensor.group.size() == plan.workers)) {
+      return invalid("tensor '", tensor.name, "' has a group of ", tensor.group.size(), " workers up to ",
+                     tensor.group.back(), "; expected some of ", plan.workers, " workers, or none for all");
+    }
+    if (!tensor.group.empty() && tensor.schedule.has_value()) {
+      return invalid("tensor '", tensor.name, "' has a group and a schedule; schedules sum over all workers");
+    }
     if (tensor.accumulates && tensor.schedule_from != 0) {
       return invalid("tensor '", tensor.name, "' changes its strategy from push_pull ", tensor.schedule_from,
                      " on; a tensor that accumulates never does");
@@ -186,6 +197,14 @@ absl::Status validate(std::span<const Tensor> tensors) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' of ", name_of(tensor.type),
                                                      tensor.accumulates ? " can't be accumulated: fp32 and int32 can"
                                                                         : " has a staleness, but is not accumulated"));
+    }
+    if (tensor.accumulates && !tensor.group.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", tensor.name, "' accumulates, and has a group; all workers accumulate"));
+    }
+    if (std::ranges::adjacent_find(tensor.group, std::ranges::greater_equal()) != tensor.group.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has a group of ", tensor.group.size(),
+                                                     " workers that are not in ascending order"));
     }
     // Divide, because a product could overflow: `elements` may come from outside the process.
     if (tensor.elements > (kMaxStreamBytes - stream) / size_of(tensor.type)) {

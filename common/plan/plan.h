@@ -60,7 +60,15 @@ struct Tensor {
   // tensor. Earlier push_pulls are summed as earlier plans of the job say. So each push_pull has one strategy, which
   // all workers know before they begin it. A tensor that accumulates has 0.
   uint64_t schedule_from = 0;
+  // The *group*: the workers whose contributions the sum has, in ascending order, at least one and fewer than n. Empty:
+  // all workers. The sum of a group's tensor goes to these workers alone. Such a tensor has no schedule and does not
+  // accumulate, and its partitions belong to members of the group and to CPU summers.
+  std::vector<uint32_t> group;
 
+  // Returns whether a schedule may sum the tensor.
+  bool may_have_schedule() const { return !accumulates && group.empty(); }
+  // Returns whether `worker` contributes to the sum and gets it.
+  bool has(uint32_t worker) const { return group.empty() || std::ranges::binary_search(group, worker); }
   uint64_t bytes() const { return elements * size_of(type); }
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
@@ -106,7 +114,7 @@ inline bool is_same(const Member& a, const Member& b) { return a.since == b.sinc
 struct Plan {
   uint32_t epoch = 0;                 // version of the plan; 0: a plan that members have not agreed on
   uint32_t workers = 0;               // n
-  uint32_t local_ranks = 1;           // g; all n * g ranks take part in every sum
+  uint32_t local_ranks = 1;           // g
   std::vector<Member> members;        // workers, then CPU summers and empty places
   std::vector<Tensor> tensors;        // by id, in generation order
   std::vector<Partition> partitions;  // by tensor, then by offset; they cover every byte exactly once
@@ -123,6 +131,17 @@ struct Plan {
   // Returns whether the bandwidth of every member is known. Without that the plan has no bound.
   bool bandwidths_known() const;
   uint32_t ranks() const { return workers * local_ranks; }
+  // Returns the number of workers that contribute to sums of the tensor.
+  uint32_t contributors(const Tensor& tensor) const {
+    return tensor.group.empty() ? workers : static_cast<uint32_t>(tensor.group.size());
+  }
+  // Returns the number of ranks that contribute to sums of the tensor.
+  uint32_t ranks(const Tensor& tensor) const { return contributors(tensor) * local_ranks; }
+  // Calls f(worker) for each worker that contributes to sums of the tensor, in ascending order.
+  template <typename F>
+  void for_each_contributor(const Tensor& tensor, F f) const {
+    for (uint32_t i = 0; i < contributors(tensor); ++i) f(tensor.group.empty() ? i : tensor.group[i]);
+  }
   // Returns the size of an owner's answer: the partition, and for a tensor that accumulates a count of 8 bytes per
   // worker.
   uint32_t answer_bytes(const Partition& partition) const {

@@ -36,7 +36,7 @@ std::vector<StrategyShare> strategy_shares(const Plan& plan) {
   for (const collective::Spec& schedule : plan.schedules) names.push_back(collective::name_of(schedule));
   std::vector<StrategyShare> shares;
   for (const Tensor& tensor : plan.tensors) {
-    if (tensor.accumulates) continue;
+    if (!tensor.may_have_schedule()) continue;
     const std::string name = tensor.schedule.has_value() ? names[*tensor.schedule] : kSummersStrategy;
     auto share = std::ranges::find(shares, name, &StrategyShare::strategy);
     if (share == shares.end()) share = shares.insert(shares.end(), {name, 0, 0});

@@ -20,8 +20,16 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
   }
   const uint32_t staleness = message.has_staleness() ? message.staleness() : plan::kUnbounded;
   const auto schedule = message.has_schedule() ? std::optional(message.schedule()) : std::nullopt;
-  return plan::Tensor{message.name(),        message.elements(), type,     message.priority(),     message.since(),
-                      message.accumulates(), staleness,          schedule, message.schedule_from()};
+  return plan::Tensor{message.name(),
+                      message.elements(),
+                      type,
+                      message.priority(),
+                      message.since(),
+                      message.accumulates(),
+                      staleness,
+                      schedule,
+                      message.schedule_from(),
+                      {message.group().begin(), message.group().end()}};
 }
 
 void encode(const collective::Spec& spec, v1::ScheduleSpec* message) {
@@ -76,6 +84,7 @@ void encode(const plan::Tensor& tensor, v1::Tensor* message) {
   if (tensor.staleness != plan::kUnbounded) message->set_staleness(tensor.staleness);
   if (tensor.schedule.has_value()) message->set_schedule(*tensor.schedule);
   message->set_schedule_from(tensor.schedule_from);
+  message->mutable_group()->Assign(tensor.group.begin(), tensor.group.end());
 }
 
 absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::RepeatedPtrField<v1::Tensor>& messages) {

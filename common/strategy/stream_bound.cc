@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/accumulator.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
@@ -33,6 +34,11 @@ std::vector<ScheduleBytes> bytes_by_schedule(const plan::Plan& plan) {
 }  // namespace
 
 absl::StatusOr<StreamBound> stream_bound(const plan::Plan& plan, const JobNetwork* known) {
+  for (const plan::Tensor& tensor : plan.tensors) {
+    if (tensor.group.empty()) continue;
+    return absl::UnimplementedError(
+        absl::StrCat("tensor '", tensor.name, "' is summed by a group of workers; such sums have no bound here"));
+  }
   plan::Fleet fleet = plan::fleet_of(plan);
   StreamBound by_owners{.seconds_per_byte = plan::bound_seconds(fleet, 1)};
   fleet.summer_bits_per_second.clear();

@@ -49,6 +49,7 @@ std::string DeadlockDetector::describe_wait(uint32_t rank) const {
   std::string text = absl::StrCat(roster_.name(rank), " waits for tensor '", tensor, "'");
   for (uint32_t other = 0; other < roster_.ranks(); ++other) {
     if (other == rank || declarations_.has_declared(other, tensor)) continue;
+    if (!declarations_.contributes(other, tensor)) continue;
     return absl::StrCat(
         text, ", which ", roster_.name(other),
         " has not begun: all ranks must begin the same push_pulls, and wait for them in the same order, "
@@ -69,7 +70,13 @@ std::optional<Failure> DeadlockDetector::check_stalls(absl::Duration now, Action
   // Ranks may wait for a pending tensor; check_declarations() warns of that.
   if (declarations_.oldest_pending().has_value()) return std::nullopt;
   if (const std::optional<std::string> tensor = stalls_.ask(now); tensor.has_value()) {
-    for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) send(roster_, rank, Inquire{*tensor}, actions);
+    for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
+      if (declarations_.contributes(rank, *tensor)) {
+        send(roster_, rank, Inquire{*tensor}, actions);
+      } else {
+        stalls_.on_begun(rank, *tensor, Stalls::kAll);
+      }
+    }
   }
   if (std::optional<std::string> warning = stalls_.warning(now)) actions.warnings.push_back(*std::move(warning));
   const std::optional<Stalls::Circle> circle = stalls_.circle(now, options_.declare_timeouts.waiting);
@@ -93,6 +100,7 @@ std::optional<Failure> DeadlockDetector::check_leavers(absl::Duration first_leav
   std::optional<uint32_t> left;
   for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
     if (roster_[rank].state != Seat::State::kLeft) continue;
+    if (!declarations_.contributes(rank, stalls_.waiting(*waiting)->tensor)) continue;
     if (!left.has_value() || efficiency_.latest(rank).steps < efficiency_.latest(*left).steps) left = rank;
   }
   if (!left.has_value()) return std::nullopt;

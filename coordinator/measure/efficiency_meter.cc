@@ -103,7 +103,8 @@ void EfficiencyMeter::on_plan(const plan::Plan& plan) {
   epoch.figures.workers = plan.workers;
   epoch.figures.summers = plan.summers();
   epoch.bound = make_bound(plan, network_);
-  are_synchronous_ = std::ranges::none_of(plan.tensors, &plan::Tensor::accumulates);
+  are_synchronous_ = std::ranges::none_of(
+      plan.tensors, [](const plan::Tensor& tensor) { return tensor.accumulates || !tensor.group.empty(); });
   while (epochs_.size() > kEpochsKept) epochs_.erase(epochs_.begin());
 }
 

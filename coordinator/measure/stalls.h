@@ -45,6 +45,8 @@ class Stalls {
 
   // Records the push_pull that `rank` waits for. None: `rank` does not wait.
   void on_waiting(uint32_t rank, std::optional<OldestPushPull> waiting) { waiting_[rank] = std::move(waiting); }
+  // The push_pulls of a rank that contributes nothing to the tensor, so that no other rank waits for it.
+  static constexpr uint64_t kAll = UINT64_MAX;
   // Records how many push_pulls of this tensor `rank` has begun.
   void on_begun(uint32_t rank, const std::string& tensor, uint64_t push_pulls);
   const std::optional<OldestPushPull>& waiting(uint32_t rank) const { return waiting_[rank]; }

@@ -101,7 +101,7 @@ std::optional<plan::Plan> AutoStrategies::make_change(const plan::Plan& in_force
     const Candidate& wanted = wish_->candidates[wish_->strategies[id]];
     const std::optional<uint32_t> schedule = strategy::index_of(wanted.schedule, next);
     const bool is_full = !schedule.has_value() && !wanted.is_by_summers();
-    if (tensor.accumulates || schedule == tensor.schedule || is_full) continue;
+    if (!tensor.may_have_schedule() || schedule == tensor.schedule || is_full) continue;
     tensor.schedule = schedule;
     tensor.schedule_from = std::max(counts_.after_next_plan(id, now), tensor.schedule_from + 1);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/differing_operations.h"
 #include "common/base/status_macros.h"
 #include "coordinator/planning/advice.h"
@@ -14,11 +15,13 @@ std::string shape(const plan::Tensor& tensor) {
   std::string text = absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type));
   if (tensor.accumulates) absl::StrAppend(&text, ", accumulated");
   if (tensor.staleness != plan::kUnbounded) absl::StrAppend(&text, " with a staleness of ", tensor.staleness);
+  if (!tensor.group.empty()) absl::StrAppend(&text, ", of workers ", absl::StrJoin(tensor.group, ", "));
   return text;
 }
 
 bool is_alike(const plan::Tensor& a, const plan::Tensor& b) {
-  return a.elements == b.elements && a.type == b.type && a.accumulates == b.accumulates && a.staleness == b.staleness;
+  return a.elements == b.elements && a.type == b.type && a.accumulates == b.accumulates && a.staleness == b.staleness &&
+         a.group == b.group;
 }
 
 }  // namespace
@@ -35,6 +38,10 @@ absl::Status Declarations::declare(uint32_t rank, const std::vector<plan::Tensor
 }
 
 absl::Status Declarations::declare(uint32_t rank, const plan::Tensor& tensor, absl::Duration now) {
+  if (!has(tensor, rank) || (!tensor.group.empty() && tensor.group.back() >= roster_.ranks() / roster_.local_ranks())) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "': ", roster_.name(rank), " declared ",
+                                                   shape(tensor), "; expected workers of the job, itself among them"));
+  }
   auto [found, is_new] = entries_.try_emplace(tensor.name);
   Entry& entry = found->second;
   if (is_new) {
@@ -44,11 +51,11 @@ absl::Status Declarations::declare(uint32_t rank, const plan::Tensor& tensor, ab
   if (!is_alike(entry.tensor, tensor)) return differs(entry, rank, tensor);
   if (entry.by.empty() || entry.by[rank]) return absl::OkStatus();
   entry.by[rank] = true;
-  if (rank == 0) {
+  if (rank == (tensor.group.empty() ? 0 : tensor.group.front() * roster_.local_ranks())) {
     entry.tensor.priority = tensor.priority;
     entry.order = next_order_++;
   }
-  if (++entry.declared == roster_.ranks()) {
+  if (++entry.declared == ranks_of(tensor)) {
     entry.by = {};
     agreed_.push_back(tensor.name);
   }
@@ -84,6 +91,7 @@ std::string Declarations::difference(const Entry& differing, uint32_t other) con
   for (size_t i = pending_begin_; i < pending_.size(); ++i) {
     const Entry& entry = entries_.at(pending_[i]);
     if (entry.by.empty() || entry.by[one] == entry.by[other]) continue;
+    if (!has(entry.tensor, one) || !has(entry.tensor, other)) continue;
     const bool is_roll = optimizer_of_roll(entry.tensor).has_value();  // it is declared last
     if (&entry != &differing && !is_roll && (first == nullptr || entry.tensor.priority < first->tensor.priority))
       first = &entry;
@@ -100,6 +108,19 @@ const plan::Tensor* Declarations::pending() const {
 bool Declarations::has_declared(uint32_t rank, const std::string& tensor) const {
   const auto found = entries_.find(tensor);
   return found != entries_.end() && (found->second.by.empty() || found->second.by[rank]);
+}
+
+bool Declarations::contributes(uint32_t rank, const std::string& tensor) const {
+  const auto found = entries_.find(tensor);
+  return found == entries_.end() || has(found->second.tensor, rank);
+}
+
+bool Declarations::has(const plan::Tensor& tensor, uint32_t rank) const {
+  return tensor.has(rank / roster_.local_ranks());
+}
+
+uint32_t Declarations::ranks_of(const plan::Tensor& tensor) const {
+  return tensor.group.empty() ? roster_.ranks() : static_cast<uint32_t>(tensor.group.size()) * roster_.local_ranks();
 }
 
 absl::Status Declarations::operate(uint32_t rank, const std::vector<plan::Operation>& operations) {
@@ -146,7 +167,7 @@ std::vector<uint32_t> Declarations::missing() const {
   std::vector<uint32_t> ranks;
   const Entry* entry = oldest();
   for (uint32_t rank = 0; entry != nullptr && rank < roster_.ranks(); ++rank) {
-    if (!entry->by[rank]) ranks.push_back(rank);
+    if (has(entry->tensor, rank) && !entry->by[rank]) ranks.push_back(rank);
   }
   return ranks;
 }

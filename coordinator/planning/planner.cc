@@ -127,7 +127,7 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
 void Planner::add_tensors(std::vector<plan::Tensor> tensors) {
   if (schedule_of(options_.reduction.strategy) != nullptr) {
     for (plan::Tensor& tensor : tensors) {
-      if (!tensor.accumulates) tensor.schedule = 0;
+      if (tensor.may_have_schedule()) tensor.schedule = 0;
     }
   }
   tensors_.insert(tensors_.end(), std::make_move_iterator(tensors.begin()), std::make_move_iterator(tensors.end()));

@@ -30,12 +30,12 @@ TensorGroups group_tensors(const plan::Plan& plan, std::span<const strategy::Can
     const plan::Tensor& tensor = plan.tensors[id];
     const size_t strategy = strategy_of(tensor, plan, candidates);
     const auto [found, is_new] =
-        indices.try_emplace({tensor.bytes(), tensor.type, strategy, tensor.accumulates}, made.groups.size());
+        indices.try_emplace({tensor.bytes(), tensor.type, strategy, !tensor.may_have_schedule()}, made.groups.size());
     if (is_new) {
       made.groups.push_back({.bytes = static_cast<double>(tensor.bytes()),
                              .partition_bytes = largest_partition(plan, id),
                              .strategy = strategy,
-                             .is_fixed = tensor.accumulates || tensor.elements == 0,
+                             .is_fixed = !tensor.may_have_schedule() || tensor.elements == 0,
                              .type = tensor.type});
     }
     ++made.groups[found->second].per_step;

@@ -97,6 +97,7 @@ class Roster {
 
   uint32_t size() const { return static_cast<uint32_t>(seats_.size()); }
   uint32_t ranks() const { return workers_ * local_ranks_; }
+  uint32_t local_ranks() const { return local_ranks_; }
   uint32_t members() const { return workers_ + summers(); }
   uint32_t summers() const { return size() - ranks(); }
   bool is_summer(uint32_t seat) const { return seat >= ranks(); }

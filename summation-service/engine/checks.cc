@@ -1,10 +1,11 @@
 #include "summation-service/engine/checks.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "summation-service/engine/gathering_sums.h"
+#include "summation-service/engine/groups.h"
 
 namespace gleaner::engine {
 
@@ -17,6 +18,11 @@ absl::Status check_exists(const plan::Plan& plan, uint32_t worker, const wire::P
     return absl::InvalidArgumentError(absl::StrCat(plan.member_name(worker), " names tensor ", key.tensor,
                                                    ", but the plan of epoch ", plan.epoch, " has ", plan.tensors.size(),
                                                    " tensors"));
+  }
+  const plan::Tensor& tensor = plan.tensors[key.tensor];
+  if (!tensor.has(worker)) {
+    return absl::InvalidArgumentError(absl::StrCat(plan.member_name(worker), " names tensor ", tensor.name, ", which ",
+                                                   tensor.group.size(), " other workers sum"));
   }
   const auto partitions = plan.partitions_of(key.tensor);
   if (key.partition < partitions.size()) return absl::OkStatus();
@@ -63,18 +69,14 @@ absl::Status check_elements(const plan::Plan& plan, uint32_t worker, const wire:
 }
 
 absl::Status check_memory(const plan::Plan& plan, uint32_t self, const MemoryBudget& memory) {
-  uint64_t largest = 0, needed = 0;
-  for (const plan::Partition& partition : plan.partitions) {
-    if (partition.owner != self) continue;
-    const uint64_t bytes = GatheringSums::memory_of(plan.workers, plan.push_bytes(partition), partition.bytes);
-    if (bytes <= needed) continue;
-    largest = partition.bytes;
-    needed = bytes;
-  }
+  const std::vector<uint64_t> largest = largest_sums(plan, groups_of(plan), self);
+  const uint64_t needed = std::accumulate(largest.begin(), largest.end(), uint64_t{0});
   if (memory.can_ever_fit(needed)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "a partition of ", largest, " bytes and ", plan.workers, " workers needs ", needed,
-      " bytes of memory, but the memory cap is ", memory.cap(), ": raise the cap or make partitions smaller"));
+  const auto groups = largest.size() - static_cast<size_t>(std::ranges::count(largest, 0));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the largest sum of ", groups == 1 ? "" : absl::StrCat("each of ", groups, " groups of "),
+                   plan.workers, " workers needs ", needed, " bytes of memory, but the memory cap is ", memory.cap(),
+                   ": raise the cap or make partitions smaller"));
 }
 
 absl::Status check_keys(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload) {

@@ -27,8 +27,8 @@ absl::Status check_owner(const plan::Plan& plan, uint32_t self, uint32_t worker,
 // The partition must exist.
 absl::Status check_elements(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload);
 
-// Checks that a sum of the largest partition that member `self` owns fits into the memory cap: n contributions and a
-// result. ResourceExhausted otherwise.
+// Checks that a sum of the largest partition that member `self` owns fits into the memory cap, beside one of each other
+// group of workers. ResourceExhausted otherwise.
 absl::Status check_memory(const plan::Plan& plan, uint32_t self, const MemoryBudget& memory);
 
 // Checks that the payload of a kAck or kRelease is a whole number of keys.

@@ -11,7 +11,8 @@ GatheringSums::GatheringSums(const kernels::Kernels* kernels, BufferPool* pool, 
 
 void GatheringSums::resize(uint32_t workers, size_t partitions) {
   blank_.contributions.resize(workers);
-  sources_.resize(workers);
+  workers_ = workers;
+  sources_.reserve(workers);
   by_partition_.resize(partitions, kNone);
 }
 
@@ -25,16 +26,15 @@ uint32_t GatheringSums::first_contributor(uint32_t partition) const {
   return worker;
 }
 
-bool GatheringSums::begin(uint32_t partition, ReduceOp op, uint32_t contribution_bytes, uint32_t result_bytes) {
-  const uint64_t needed = memory_of(sources_.size(), contribution_bytes, result_bytes);
-  if (!memory_->has_room(needed) || GLN_INJECT("engine: a push is deferred although there is memory")) return false;
-  memory_->reserve(needed);
+bool GatheringSums::begin(uint32_t partition, ReduceOp op, const Shape& shape) {
+  if (!memory_->has_room(shape.group, shape.memory())) return false;
+  if (GLN_INJECT("engine: a push is deferred although there is memory")) return false;
+  memory_->reserve(shape.group, shape.memory());
   by_partition_[partition] = gatherings_.take(blank_);
   Gathering& gathering = gatherings_[by_partition_[partition]];
   gathering.op = op;
-  gathering.contribution_bytes = contribution_bytes;
-  gathering.result_bytes = result_bytes;
-  gathering.missing_contributions = static_cast<uint32_t>(sources_.size());
+  gathering.shape = shape;
+  gathering.missing_contributions = shape.contributors;
   return true;
 }
 
@@ -46,18 +46,22 @@ bool GatheringSums::add(uint32_t partition, uint32_t worker, Buffer contribution
 
 Buffer GatheringSums::make_sum(uint32_t partition, DataType from, DataType to, uint32_t ranks) {
   const Gathering& gathering = gatherings_[by_partition_[partition]];
-  Buffer result = pool_->take(gathering.result_bytes);
-  for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = gathering.contributions[i].bytes().data();
+  const Shape& shape = gathering.shape;
+  Buffer result = pool_->take(shape.result_bytes);
+  sources_.clear();
+  for (const Buffer& contribution : gathering.contributions) {
+    if (!contribution.empty()) sources_.push_back(contribution.bytes().data());
+  }
   const uint32_t divisor = gathering.op == ReduceOp::kAverage ? ranks : 1;
-  kernels_->sum(from, to, sources_, result.bytes().data(), gathering.result_bytes / size_of(to), divisor);
-  memory_->release(block_size(gathering.contribution_bytes) * sources_.size());
+  kernels_->sum(from, to, sources_, result.bytes().data(), shape.result_bytes / size_of(to), divisor);
+  memory_->release(shape.group, block_size(shape.contribution_bytes) * shape.contributors);
   stop_gathering(partition);
   return result;
 }
 
 void GatheringSums::drop(uint32_t partition) {
   const Gathering& gathering = gatherings_[by_partition_[partition]];
-  memory_->release(memory_of(sources_.size(), gathering.contribution_bytes, gathering.result_bytes));
+  memory_->release(gathering.shape.group, gathering.shape.memory());
   stop_gathering(partition);
 }
 

@@ -1,5 +1,5 @@
 // GatheringSums holds the contributions to the partitions that gather, from a partition's first contribution until all
-// workers have contributed and the sum is made.
+// its contributors have contributed and the sum is made.
 //
 // begin() reserves the memory of the contributions and of the result, one block each (block_size()). make_sum() gives
 // the memory of the contributions back; the block of the result stays reserved, and the caller must give it back.
@@ -33,13 +33,22 @@ class GatheringSums {
   bool has_contribution(uint32_t partition, uint32_t worker) const;
 
   // Returns the memory that begin() reserves, in bytes.
-  static uint64_t memory_of(uint64_t workers, uint32_t contribution_bytes, uint32_t result_bytes) {
-    return block_size(contribution_bytes) * workers + block_size(result_bytes);
+  static uint64_t memory_of(uint64_t contributors, uint32_t contribution_bytes, uint32_t result_bytes) {
+    return block_size(contribution_bytes) * contributors + block_size(result_bytes);
   }
 
-  // Begins to gather for a partition that does not gather yet: each contribution has `contribution_bytes` bytes, and
-  // the result `result_bytes`. Returns false, and changes nothing, if the memory budget does not allow it.
-  bool begin(uint32_t partition, ReduceOp op, uint32_t contribution_bytes, uint32_t result_bytes);
+  // The contributions to a partition.
+  struct Shape {
+    uint32_t group = 0;         // of its tensor (groups.h)
+    uint32_t contributors = 0;  // number of workers in the group
+    uint32_t contribution_bytes = 0;
+    uint32_t result_bytes = 0;
+    uint64_t memory() const { return memory_of(contributors, contribution_bytes, result_bytes); }
+  };
+
+  // Begins to gather for a partition that does not gather yet. Returns false, and changes nothing, if the memory budget
+  // does not allow it.
+  bool begin(uint32_t partition, ReduceOp op, const Shape& shape);
 
   // The functions below need is_gathering().
   ReduceOp op(uint32_t partition) const { return gatherings_[by_partition_[partition]].op; }
@@ -49,7 +58,7 @@ class GatheringSums {
   bool add(uint32_t partition, uint32_t worker, Buffer contribution);
   // Returns the sum of all contributions in the order of the workers, divided by `ranks` if the op is kAverage. The
   // contributions have the type `from`, the sum is rounded once to the type `to`. The partition no longer gathers.
-  // Needs the contributions of all workers.
+  // Needs all contributions.
   Buffer make_sum(uint32_t partition, DataType from, DataType to, uint32_t ranks);
   // Forgets the contributions. The partition no longer gathers.
   void drop(uint32_t partition);
@@ -58,10 +67,9 @@ class GatheringSums {
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Gathering {
     ReduceOp op = ReduceOp::kSum;
-    uint32_t contribution_bytes = 0;     // of each contribution
-    uint32_t result_bytes = 0;           // of the result
+    Shape shape;
     uint32_t missing_contributions = 0;  // number of workers whose contribution is missing
-    std::vector<Buffer> contributions;   // by worker; an empty buffer is missing
+    std::vector<Buffer> contributions;   // by worker; empty: it is missing, or the worker contributes nothing
   };
 
   void stop_gathering(uint32_t partition);
@@ -73,6 +81,7 @@ class GatheringSums {
   std::vector<uint32_t> by_partition_;  // index in gatherings_; kNone: the partition does not gather
   // A Gathering is large when there are many workers, but few partitions gather at a time.
   Slots<Gathering> gatherings_;
+  uint32_t workers_ = 0;
   std::vector<const std::byte*> sources_;  // scratch space of make_sum()
 };
 

@@ -8,7 +8,6 @@
 namespace gleaner::engine {
 
 void RetainedResults::resize(uint32_t workers, size_t partitions) {
-  workers_ = workers;
   blank_.acknowledged = WorkerSet(workers);
   by_partition_.resize(partitions, kNone);
 }
@@ -26,10 +25,11 @@ RetainedResults::Entry& RetainedResults::begin(uint32_t partition, uint32_t byte
   return entry;
 }
 
-void RetainedResults::retain(uint32_t partition, ReduceOp op, Buffer values) {
+void RetainedResults::retain(uint32_t partition, ReduceOp op, const Receivers& receivers, Buffer values) {
   Entry& entry = begin(partition, static_cast<uint32_t>(values.size()));
   entry.made_by_earlier_owner = false;
-  entry.missing_acks = workers_;
+  entry.group = receivers.group;
+  entry.missing_acks = receivers.count;
   entry.acknowledged.clear();
   entry.result = {op, releases_->add(), std::move(values)};
 }
@@ -62,7 +62,7 @@ void RetainedResults::drop(uint32_t partition) {
   if (entry.made_by_earlier_owner) {
     handed_bytes_ -= block_size(entry.bytes);
   } else {
-    memory_->release(block_size(entry.bytes));
+    memory_->release(entry.group, block_size(entry.bytes));
   }
   entry.result.values = {};
   entries_.give_back(index);

@@ -1,4 +1,4 @@
-// RetainedResults holds the last result of each partition until every worker has acknowledged it.
+// RetainedResults holds the last result of each partition until every contributor has acknowledged it.
 //
 // This owner makes a result (retain()), or an earlier owner made it and a worker hands it on (expect(), then
 // receive()). A result gets its number (releases.h) when retain() or receive() is called.
@@ -39,12 +39,17 @@ class RetainedResults {
 
   // Returns whether the partition has a result that is retained or expected.
   bool has(uint32_t partition) const { return by_partition_[partition] != kNone; }
-  // Returns whether the result of the partition is retained and `worker` has not acknowledged it.
+  // Returns whether the result of the partition is retained and `worker`, a contributor, has not acknowledged it.
   bool is_lacked_by(uint32_t partition, uint32_t worker) const;
   const Result& at(uint32_t partition) const { return entries_[by_partition_[partition]].result; }  // needs has()
 
-  // Retains a result that this owner has made and no worker has acknowledged. The partition must not have a result.
-  void retain(uint32_t partition, ReduceOp op, Buffer values);
+  // The workers that get a result.
+  struct Receivers {
+    uint32_t group = 0;  // of the tensor (groups.h)
+    uint32_t count = 0;
+  };
+  // Retains a result that this owner has made and no receiver has acknowledged. The partition must not have a result.
+  void retain(uint32_t partition, ReduceOp op, const Receivers& receivers, Buffer values);
   // Expects that a worker hands on the result of a partition of `bytes` bytes, which must not have a result. The
   // workers in `ahead` have the result; `behind` workers lack it.
   void expect(uint32_t partition, uint32_t bytes, const WorkerSet& ahead, uint32_t behind);
@@ -63,6 +68,7 @@ class RetainedResults {
   struct Entry {
     Result result;
     uint32_t bytes = 0;                  // of the partition
+    uint32_t group = 0;                  // of its tensor
     uint32_t missing_acks = 0;           // number of workers that have not acknowledged the result
     bool made_by_earlier_owner = false;  // a worker hands the result on
     WorkerSet acknowledged{0};
@@ -72,7 +78,6 @@ class RetainedResults {
 
   MemoryBudget* const memory_;
   Releases* const releases_;
-  uint32_t workers_ = 0;
   Entry blank_;
   std::vector<uint32_t> by_partition_;  // index in entries_; kNone: the partition has no result
   Slots<Entry> entries_;

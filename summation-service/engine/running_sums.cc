@@ -7,6 +7,7 @@
 #include "common/base/faults.h"
 #include "common/plan/successor.h"
 #include "summation-service/engine/checks.h"
+#include "summation-service/engine/groups.h"
 
 namespace gleaner::engine {
 
@@ -37,7 +38,7 @@ void RunningSums::forget(uint32_t index) {
   if (entry->takeover == nullptr) return;
   GLN_RARE("engine: a running sum moves away during its takeover");
   for (uint32_t worker = 0; worker < plan_->workers; ++worker) {
-    memory_->release(block_size(entry->takeover->waiting(worker).values.size()));
+    memory_->release(kAllWorkers, block_size(entry->takeover->waiting(worker).values.size()));
   }
 }
 
@@ -65,13 +66,13 @@ void RunningSums::keep_until_taken_over(uint32_t worker, const wire::Header& hea
     return;
   }
   const uint64_t needed = block_size(payload.size());
-  if (!memory_->has_room(needed)) {
+  if (!memory_->has_room(kAllWorkers, needed)) {
     ++counters_.deferred;
     actions.sends.push_back({worker, make_header(identity_, plan_->epoch, wire::FrameType::kDefer, key), {}});
     return;
   }
   GLN_RARE("engine: a contribution waits until a running sum is taken over");
-  memory_->reserve(needed);
+  memory_->reserve(kAllWorkers, needed);
   takeover.keep(worker, std::move(payload), key.step);
 }
 
@@ -184,7 +185,7 @@ void RunningSums::end_takeover(uint32_t index, Actions& actions) {
   const std::unique_ptr<AccumulationTakeover> takeover = std::move(entries_[index]->takeover);
   for (uint32_t worker = 0; worker < plan_->workers; ++worker) {
     const AccumulationTakeover::Contribution& waiting = takeover->waiting(worker);
-    memory_->release(block_size(waiting.values.size()));
+    memory_->release(kAllWorkers, block_size(waiting.values.size()));
     // A worker can't be at a later step than its count in the sum that was handed on. A push of such a step is dropped;
     // when the worker repeats the push, push() returns an error.
     if (waiting.values.empty() || waiting.step > entries_[index]->sum.count(worker)) continue;

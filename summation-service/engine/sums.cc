@@ -8,12 +8,17 @@
 #include "common/plan/differing_operations.h"
 #include "common/plan/successor.h"
 #include "summation-service/engine/checks.h"
+#include "summation-service/engine/groups.h"
 
 namespace gleaner::engine {
 
 Sums::Sums(const Identity& identity, const kernels::Kernels* kernels, BufferPool* pool, MemoryBudget* memory,
            Releases* releases)
-    : identity_(identity), releases_(releases), gathering_(kernels, pool, memory), retained_(memory, releases) {}
+    : identity_(identity),
+      memory_(memory),
+      releases_(releases),
+      gathering_(kernels, pool, memory),
+      retained_(memory, releases) {}
 
 void Sums::follow(std::shared_ptr<const plan::Plan> plan) {
   const uint32_t before = plan_ == nullptr ? 0 : plan_->epoch;
@@ -21,6 +26,8 @@ void Sums::follow(std::shared_ptr<const plan::Plan> plan) {
     if (plan::has_moved(plan->partitions[i], before)) forget(i);
   }
   plan_ = std::move(plan);
+  groups_ = groups_of(*plan_);
+  memory_->set_least(largest_sums(*plan_, groups_, identity_.self));
   partitions_.resize(plan_->partitions.size());
   gathering_.resize(plan_->workers, partitions_.size());
   retained_.resize(plan_->workers, partitions_.size());
@@ -30,7 +37,7 @@ void Sums::follow(std::shared_ptr<const plan::Plan> plan) {
     if (partition.owner != identity_.self || tensor.accumulates) continue;
     // A first owner needs no takeover: all workers are at step 0.
     if (partition.since == tensor.since || !plan::has_moved(partition, before)) continue;
-    partitions_[i].takeover = std::make_unique<Takeover>(plan_->workers);
+    partitions_[i].takeover = std::make_unique<Takeover>(plan_->workers, plan_->contributors(tensor));
   }
 }
 
@@ -90,8 +97,9 @@ absl::Status Sums::push(uint32_t worker, const wire::Header& header, Buffer payl
     if (!GLN_MUTATION("a contribution counts twice")) return absl::OkStatus();
   }
   const plan::Partition& partition = plan_->partitions[index];
-  if (!gathering_.is_gathering(index) &&
-      !gathering_.begin(index, header.op, plan_->push_bytes(partition), partition.bytes)) {
+  const GatheringSums::Shape shape{groups_[key.tensor], plan_->contributors(tensor_of(index)),
+                                   plan_->push_bytes(partition), partition.bytes};
+  if (!gathering_.is_gathering(index) && !gathering_.begin(index, header.op, shape)) {
     ++counters_.deferred;
     actions.sends.push_back({worker, make_header(identity_, plan_->epoch, wire::FrameType::kDefer, key), {}});
     return absl::OkStatus();
@@ -111,19 +119,21 @@ void Sums::on_repeated_push(uint32_t worker, uint32_t index, uint64_t step, Acti
   send_result(worker, index, 0, actions);
 }
 
-// Makes the sum of the current step and sends it to every worker.
+// Makes the sum of the current step and sends it to every contributor.
 void Sums::finish_step(uint32_t index, Actions& actions) {
   const ReduceOp op = gathering_.op(index);
-  const plan::Tensor& tensor = plan_->tensors[plan_->partitions[index].tensor];
-  Buffer sum = gathering_.make_sum(index, plan_->push_type(tensor), tensor.type, plan_->ranks());
+  const plan::Tensor& tensor = tensor_of(index);
+  const uint32_t ranks =
+      GLN_MUTATION("an average of a group is over all ranks") ? plan_->ranks() : plan_->ranks(tensor);
+  Buffer sum = gathering_.make_sum(index, plan_->push_type(tensor), tensor.type, ranks);
   const uint32_t crc = wire::crc32c(sum.bytes());
   ++counters_.sums;
   counters_.summed_bytes += sum.size();
   actions.has_summed = true;
-  // Every worker has pushed this step and thereby acknowledged the previous result, so no result is retained now.
-  retained_.retain(index, op, std::move(sum));
+  // Every contributor has pushed this step and thereby acknowledged the previous result, so no result is retained now.
+  retained_.retain(index, op, {groups_[plan_->partitions[index].tensor], plan_->contributors(tensor)}, std::move(sum));
   ++partitions_[index].step;
-  for (uint32_t i = 0; i < plan_->workers; ++i) send_result(i, index, crc, actions);
+  plan_->for_each_contributor(tensor, [&](uint32_t worker) { send_result(worker, index, crc, actions); });
 }
 
 void Sums::acknowledge(uint32_t worker, const wire::PartitionKey& key, Actions& actions) {
@@ -185,9 +195,9 @@ absl::Status Sums::hand(uint32_t worker, const wire::Header& header, Buffer payl
   ++counters_.handed;
   progress.takeover = nullptr;
   retained_.receive(index, header.op, std::move(payload));
-  for (uint32_t i = 0; i < plan_->workers; ++i) {
-    if (retained_.is_lacked_by(index, i)) send_result(i, index, header.payload_crc, actions);
-  }
+  plan_->for_each_contributor(tensor_of(index), [&](uint32_t contributor) {
+    if (retained_.is_lacked_by(index, contributor)) send_result(contributor, index, header.payload_crc, actions);
+  });
   return absl::OkStatus();
 }
 

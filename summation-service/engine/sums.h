@@ -1,5 +1,5 @@
 // Sums handles the partitions of this owner whose tensors do not accumulate, step by step. A partition's contributions
-// gather (gathering_sums.h). The sum is sent to every worker and retained until all workers have it
+// gather (gathering_sums.h). The sum is sent to every contributor and retained until all of them have it
 // (retained_results.h). A partition that comes from an earlier owner is taken over first (takeover.h). engine.h has the
 // rules.
 //
@@ -72,11 +72,14 @@ class Sums {
   void fetch(uint32_t index, Actions& actions);
   void send_result(uint32_t worker, uint32_t index, uint32_t crc, Actions& actions) const;
 
+  const plan::Tensor& tensor_of(uint32_t index) const { return plan_->tensors[plan_->partitions[index].tensor]; }
   uint32_t index_of(const wire::PartitionKey& key) const { return plan_->index_of(key.tensor, key.partition); }
 
   const Identity identity_;
+  MemoryBudget* const memory_;
   Releases* const releases_;
   std::shared_ptr<const plan::Plan> plan_;
+  std::vector<uint32_t> groups_;      // by tensor: the number of its group (groups.h)
   std::vector<Progress> partitions_;  // indexed as in the plan; unused for partitions of other owners
   GatheringSums gathering_;
   RetainedResults retained_;

@@ -1,5 +1,5 @@
-// Takeover is the takeover of a partition from an earlier owner. Every worker reports its next step of the partition.
-// (The partition's first owner needs no takeover: all workers are at their first step.)
+// Takeover is the takeover of a partition from an earlier owner. Every contributor reports its next step of the
+// partition. (The partition's first owner needs no takeover: all workers are at their first step.)
 //
 // A worker's next step is the number of results that it has. Workers are never more than one step apart: no worker
 // begins a step before it has the previous result, which needs a contribution of every worker. So there are two cases:
@@ -19,7 +19,8 @@ namespace gleaner::engine {
 
 class Takeover {
  public:
-  explicit Takeover(uint32_t workers) : missing_(workers), heard_(workers), ahead_(workers) {}
+  // `contributors`: how many of the job's `workers` contribute to the partition.
+  Takeover(uint32_t workers, uint32_t contributors) : missing_(contributors), heard_(workers), ahead_(workers) {}
 
   static constexpr uint32_t kNone = UINT32_MAX;
 

@@ -50,10 +50,12 @@ absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan&
   const plan::Tensor& what = scenario_->tensors[tensor];
   std::vector<std::vector<std::byte>> contributions;
   for (uint32_t worker = 0; worker < job.workers; ++worker) {
+    if (!what.has(worker)) continue;
     contributions.push_back(contribution(scenario_->seed, what, tensor, step, worker));
   }
   const bool is_average = scenario_->op_of(tensor, step) == ReduceOp::kAverage;
-  const uint32_t divisor = is_average ? job.workers * job.local_ranks : 1;
+  const auto ranks = static_cast<uint32_t>(contributions.size()) * job.local_ranks;
+  const uint32_t divisor = is_average ? ranks : 1;
   // In a job of class RankOrder the strategy of a tensor must not matter.
   const bool in_rank_order = plan::bits_of(schedule) == plan::Bits::kRankOrder ||
                              coordinator::bits_of(job.reduction) == plan::Bits::kRankOrder;

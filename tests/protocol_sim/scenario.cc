@@ -16,6 +16,7 @@ namespace {
 
 // draw_failure() and draw_changes() add the others.
 constexpr uint32_t kDrawnKinds = static_cast<uint32_t>(Fault::kWorker);
+constexpr char kMeeting[] = "meeting";
 constexpr uint64_t kMostPartitions = 30;  // of all tensors of a program, approximately
 // The most push_pulls of each worker in a job that changes strategies, so that a seed does not take long.
 constexpr size_t kMostPushPulls = 80, kMostHurriedPushPulls = 160;
@@ -72,11 +73,16 @@ void draw_program(Scenario& scenario, Dice& dice) {
   scenario.in_place_chance = dice.pick({0.0, 0.5, 1.0});
 }
 
+// Returns the most memory that a sum of one partition takes.
+uint64_t one_sum_bytes(const Scenario& scenario) {
+  return block_size(std::min<uint64_t>(scenario.job.partition_bytes, 4096)) * (scenario.job.workers + 1);
+}
+
 void draw_limits(Scenario& scenario, Dice& dice) {
   const uint64_t largest = std::min<uint64_t>(scenario.job.partition_bytes, 4096);
   scenario.window_bytes = dice.pick<uint64_t>({1, largest, 3 * largest, 10 * largest, 1 << 20});
   const uint64_t block = block_size(largest);
-  const uint64_t one_sum = block * (scenario.job.workers + 1);
+  const uint64_t one_sum = one_sum_bytes(scenario);
   scenario.memory_cap_bytes = dice.pick<uint64_t>({0, one_sum, one_sum + block, 2 * one_sum, 5 * one_sum});
   scenario.stall_after = dice.between(1, 10) * kMillisecond;
   scenario.defer_retry = dice.between(50, 1000) * kMicrosecond;
@@ -111,6 +117,13 @@ void draw_faults(Scenario& scenario, Dice& dice) {
   }
 }
 
+void add_meeting(Scenario& scenario) {
+  scenario.meets = true;
+  scenario.tensors.push_back({kMeeting, 1, DataType::kInt32});
+  scenario.ops.push_back(ReduceOp::kSum);
+  scenario.joins_at.push_back(UINT32_MAX);
+}
+
 // Makes some tensors accumulate, in a quarter of the scenarios.
 void draw_accumulation(Scenario& scenario, Dice& dice) {
   if (!dice.chance(0.25)) return;
@@ -122,10 +135,23 @@ void draw_accumulation(Scenario& scenario, Dice& dice) {
     tensor.staleness = dice.pick<uint32_t>({plan::kUnbounded, 0, 1, 3});
     scenario.ops[i] = ReduceOp::kAccumulate;
   }
-  scenario.meets = true;
-  scenario.tensors.push_back({"meeting", 1, DataType::kInt32});
-  scenario.ops.push_back(ReduceOp::kSum);
-  scenario.joins_at.push_back(UINT32_MAX);
+  add_meeting(scenario);
+}
+
+// Gives some tensors to groups of workers, in a quarter of the scenarios. The memory has room for a sum of each group.
+void draw_groups(Scenario& scenario, Dice& dice) {
+  const uint32_t workers = scenario.job.workers;
+  if (workers == 1 || !dice.chance(0.25)) return;
+  for (plan::Tensor& tensor : scenario.tensors) {
+    if (tensor.accumulates || tensor.name == kMeeting || dice.chance(0.3)) continue;
+    const auto left_out = static_cast<uint32_t>(dice.below(workers));
+    for (uint32_t worker = 0; worker < workers; ++worker) {
+      if (worker != left_out && dice.chance(0.6)) tensor.group.push_back(worker);
+    }
+    const bool is_limited = !tensor.group.empty() && scenario.memory_cap_bytes > 0;
+    if (is_limited) scenario.memory_cap_bytes += one_sum_bytes(scenario);
+  }
+  if (!scenario.meets) add_meeting(scenario);
 }
 
 void draw_beginning(Scenario& scenario, Dice& dice) {
@@ -237,18 +263,31 @@ ReduceOp Scenario::op_of(uint32_t tensor, uint64_t step) const {
   return alternates && may_average && ops[tensor] == ReduceOp::kSum ? ReduceOp::kAverage : ops[tensor];
 }
 
+uint64_t Scenario::push_pulls(uint32_t worker) const {
+  const auto own = static_cast<uint64_t>(
+      std::ranges::count_if(tensors, [worker](const plan::Tensor& tensor) { return tensor.has(worker); }));
+  return meets ? (own - 1) * steps + 1 : own * steps;
+}
+
+uint64_t Scenario::most_memory_bytes() const {
+  const bool has_groups =
+      std::ranges::any_of(tensors, [](const plan::Tensor& tensor) { return !tensor.group.empty(); });
+  return has_groups ? 2 * memory_cap_bytes : memory_cap_bytes;
+}
+
 bool Scenario::has(Fault fault) const {
   return std::ranges::any_of(faults, [fault](const FaultAt& each) { return each.what == fault; });
 }
 
 std::string Scenario::to_string() const {
-  return absl::StrCat(
-      "seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ", name_of(job.reduction.strategy),
-      ", bits ", plan::name_of(coordinator::bits_of(job.reduction)), ", ", tensors.size(),
-      meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ", job.partition_bytes, " bytes, ",
-      steps, " steps, ", barrier ? "barrier" : "free", ", window ", window_bytes, ", cap ", memory_cap_bytes, ", ",
-      faults.size(), " faults, duplicates ", weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered",
-      single_coordinator ? ", a single coordinator" : "", may_fail ? ", may fail" : "");
+  return absl::StrCat("seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ",
+                      name_of(job.reduction.strategy), ", bits ", plan::name_of(coordinator::bits_of(job.reduction)),
+                      ", ", tensors.size(),
+                      meets ? " tensors, some accumulate or are of groups, partitions of " : " tensors, partitions of ",
+                      job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ",
+                      window_bytes, ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ",
+                      weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered",
+                      single_coordinator ? ", a single coordinator" : "", may_fail ? ", may fail" : "");
 }
 
 Scenario draw_scenario(uint64_t seed) {
@@ -264,6 +303,8 @@ Scenario draw_scenario(uint64_t seed) {
   fill_tensors_if_the_coordinator_dies(scenario);
   Dice more(seed ^ 0xacc);
   draw_accumulation(scenario, more);
+  Dice groups(seed ^ 0x6704);
+  draw_groups(scenario, groups);
   draw_beginning(scenario, more);
   Dice last(seed ^ 0xfa11);
   draw_failure(scenario, last);

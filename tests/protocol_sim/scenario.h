@@ -70,8 +70,8 @@ struct Scenario {
   std::vector<plan::Tensor> tensors;  // the program's tensors
   std::vector<uint32_t> joins_at;     // by tensor: the round in which the program first uses it
   std::vector<ReduceOp> ops;          // by tensor; may alternate with the step, see op_of()
-  // Some tensors accumulate, so workers end at different times. Therefore the last tensor is a sum of all workers at
-  // the end, in which they wait for each other.
+  // Some tensors accumulate, or are of groups, so workers end at different times. Therefore the last tensor is a sum of
+  // all workers at the end, in which they wait for each other.
   bool meets = false;
   uint32_t steps = 1;  // of each tensor
   // A worker begins a round when all push_pulls of the last one are done. Otherwise each tensor runs on its own.
@@ -95,7 +95,11 @@ struct Scenario {
   double inject_chance = 0;  // probability of each GLN_INJECT that is reached before inject_until
   Nanoseconds inject_until = 0;
 
-  uint64_t push_pulls() const { return (tensors.size() - (meets ? 1 : 0)) * steps + (meets ? 1 : 0); }
+  // Returns the number of push_pulls of a worker: `steps` of each of its tensors, and one of the meeting.
+  uint64_t push_pulls(uint32_t worker) const;
+  // Returns the most memory of a summer's sums in bytes, 0 for no limit: the cap and, while a plan brings new groups,
+  // as much again (summation-service/engine/memory_budget.h).
+  uint64_t most_memory_bytes() const;
   ReduceOp op_of(uint32_t tensor, uint64_t step) const;
   bool has(Fault fault) const;
   std::string to_string() const;

@@ -49,7 +49,7 @@ void Summer::deliver(uint32_t worker, const wire::Header& header, Buffer payload
   // A summer that has joined again as a new member knows nothing of its earlier connections.
   if (absl::IsFailedPrecondition(status) && engine_->epoch() == 0) return world_->close(worker, number_);
   if (!status.ok()) world_->report->fail("process ", number_, ": ", status.ToString());
-  const uint64_t cap = world_->scenario.memory_cap_bytes;
+  const uint64_t cap = world_->scenario.most_memory_bytes();
   if (cap != 0 && engine_->counters().memory_bytes > cap) {
     world_->report->fail("process ", number_, " holds ", engine_->counters().memory_bytes, " bytes, the cap is ", cap);
   }

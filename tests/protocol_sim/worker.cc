@@ -59,7 +59,7 @@ Worker::Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Co
   }
   planned_.resize(tensors_.size(), kUnplanned);
   refuses_.resize(world->scenario.job.workers);
-  left_ = world->scenario.push_pulls();
+  left_ = world->scenario.push_pulls(index);
 }
 
 // Composes the exchanges as NetworkStage does (comm-lib/network/network_stage.cc).
@@ -75,9 +75,12 @@ void Worker::open_exchanges(const kernels::Kernels* kernels) {
 }
 
 void Worker::begin() {
+  const Scenario& scenario = world_->scenario;
   follower_.begin();
-  if (world_->scenario.barrier) return begin_round();
-  for (uint32_t i = 0; i < tensors_.size() - (world_->scenario.meets ? 1 : 0); ++i) {
+  if (scenario.meets && left_ == 1) return meet();
+  if (scenario.barrier) return begin_round();
+  for (uint32_t i = 0; i < tensors_.size() - (scenario.meets ? 1 : 0); ++i) {
+    if (!scenario.tensors[i].has(index_)) continue;
     world_->events.after(pause(), [this, i] { process_.run([this, i] { want(i); }); });
   }
 }
@@ -269,7 +272,8 @@ void Worker::begin_round() {
   std::vector<uint32_t> order;
   for (; order.empty() && left_ > 0; ++round_) {
     for (uint32_t i = 0; i < tensors_.size(); ++i) {
-      if (scenario.joins_at[i] <= round_ && round_ < scenario.joins_at[i] + scenario.steps) order.push_back(i);
+      const bool is_now = scenario.joins_at[i] <= round_ && round_ < scenario.joins_at[i] + scenario.steps;
+      if (is_now && scenario.tensors[i].has(index_)) order.push_back(i);
     }
   }
   in_round_ = static_cast<uint32_t>(order.size());
@@ -278,6 +282,12 @@ void Worker::begin_round() {
   for (uint32_t tensor : order) {
     world_->events.after(time += pause(), [this, tensor] { process_.run([this, tensor] { want(tensor); }); });
   }
+}
+
+// Begins the last push_pull, in which all workers wait for each other.
+void Worker::meet() {
+  const auto meeting = static_cast<uint32_t>(tensors_.size() - 1);
+  world_->events.after(pause(), [this, meeting] { process_.run([this, meeting] { want(meeting); }); });
 }
 
 void Worker::want(uint32_t tensor) {
@@ -336,10 +346,7 @@ void Worker::finish(const exchange::Done& done) {
   ++tensor.step;
   --left_;
   if (world_->scenario.meets && left_ <= 1) {
-    const auto meeting = static_cast<uint32_t>(tensors_.size() - 1);
-    if (left_ == 1) {
-      world_->events.after(pause(), [this, meeting] { process_.run([this, meeting] { want(meeting); }); });
-    }
+    if (left_ == 1) meet();
   } else if (!world_->scenario.barrier) {
     if (tensor.step < world_->scenario.steps) {
       world_->events.after(pause(), [this, id] { process_.run([this, id] { want(id); }); });

@@ -106,6 +106,7 @@ class Worker final : private Follower::Events {
   void carry_out_supervision();
   void report_losses(const std::vector<uint32_t>& due);
   void begin_round();
+  void meet();
   void want(uint32_t tensor);
   void start(uint32_t tensor);
   absl::Status check_sum(uint32_t tensor, uint64_t step) const;

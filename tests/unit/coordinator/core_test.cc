@@ -15,6 +15,7 @@ namespace gleaner::coordinator {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -236,6 +237,68 @@ TEST(Core, ARepeatedDeclarationIsHarmless) {
   rig.declare(1, {tensor("a")});
   EXPECT_EQ(rig.told<Prepare>().size(), 2u);
   EXPECT_FALSE(rig.core.outcome().has_ended());
+}
+
+plan::Tensor tensor_of(const std::string& name, std::vector<uint32_t> group) {
+  plan::Tensor made = tensor(name);
+  made.group = std::move(group);
+  return made;
+}
+
+TEST(Core, GroupAgreesWithoutOtherWorkers) {
+  CoreRig rig(options(3, 1));
+  rig.start();
+  rig.declare(2, {tensor_of("w", {1, 2})});
+  EXPECT_EQ(rig.last<Prepare>(), nullptr);
+  rig.declare(1, {tensor_of("w", {1, 2})});
+  rig.acknowledge_all(2);
+  ASSERT_EQ(rig.core.plan().tensors.size(), 1u);
+  EXPECT_THAT(rig.core.plan().tensors[0].group, ElementsAre(1, 2));
+  EXPECT_EQ(plan::validate(rig.core.plan()), absl::OkStatus());
+}
+
+TEST(Core, MissingMemberOfGroupIsNamed) {
+  CoreRig rig(options(4, 1));
+  rig.start();
+  rig.declare(3, {tensor_of("w", {1, 3})});
+  rig.pass(absl::Seconds(6));
+  ASSERT_FALSE(rig.actions.warnings.empty());
+  EXPECT_THAT(rig.actions.warnings[0], HasSubstr("tensor 'w' was declared by worker 3 but not by worker 1 for"));
+}
+
+TEST(Core, GroupsThatDifferAreAnError) {
+  CoreRig rig(options(3, 0));
+  rig.start();
+  rig.declare(1, {tensor_of("w", {0, 1})});
+  rig.declare(0, {tensor_of("w", {})});
+  EXPECT_THAT(rig.failure(), AllOf(HasSubstr("worker 1 declared 1000 elements of fp32, of workers 0, 1"),
+                                   HasSubstr("worker 0 declared 1000 elements of fp32;")));
+}
+
+TEST(Core, StrangerToGroupIsAnError) {
+  for (const std::vector<uint32_t>& group : {std::vector<uint32_t>{0, 1}, {2, 3}}) {
+    CoreRig rig(options(3, 0));
+    rig.start();
+    rig.declare(2, {tensor_of("w", group)});
+    EXPECT_THAT(rig.failure(), HasSubstr("expected workers of the job, itself among them"));
+  }
+}
+
+// Worker 2 has not begun the sum of workers 0 and 1, and never will.
+TEST(Core, GroupWaitsForNoOtherWorker) {
+  CoreRig rig(options(3, 0));
+  rig.start();
+  for (const uint32_t rank : {0, 1}) rig.declare(rank, {tensor_of("w", {0, 1})});
+  rig.acknowledge_all(2);
+  rig.actions = {};
+  for (const uint32_t rank : {0, 1}) rig.wait_for(rank, "w", 0);
+  rig.pass(absl::Seconds(5));
+  EXPECT_THAT(rig.told<Inquire>(), ElementsAre(100, 101));
+  for (const uint32_t rank : {0, 1}) rig.core.on_begun(rig.stream(rank), "w", 1, rig.now);
+  rig.leave(2);
+  rig.pass(absl::Seconds(20));
+  EXPECT_THAT(rig.actions.warnings, Not(Contains(HasSubstr("worker 2"))));
+  EXPECT_EQ(rig.failure(), "no outcome");
 }
 
 TEST(Core, DeclarationsThatDifferNameTensorRanksAndShapes) {

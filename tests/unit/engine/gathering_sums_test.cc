@@ -36,7 +36,7 @@ class GatheringSums : public ::testing::Test {
 TEST_F(GatheringSums, LastContributionCompletesSum) {
   EXPECT_FALSE(sums.is_gathering(1));
   EXPECT_FALSE(sums.has_contribution(1, 2));
-  ASSERT_TRUE(sums.begin(1, ReduceOp::kSum, 8, 8));
+  ASSERT_TRUE(sums.begin(1, ReduceOp::kSum, {0, 3, 8, 8}));
   EXPECT_FALSE(sums.add(1, 2, values(1, 2)));
   EXPECT_FALSE(sums.add(1, 1, values(10, 20)));
   EXPECT_TRUE(sums.has_contribution(1, 2));
@@ -48,7 +48,7 @@ TEST_F(GatheringSums, LastContributionCompletesSum) {
 }
 
 TEST_F(GatheringSums, AddsInWorkerOrder) {
-  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, 8, 8));
+  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, {0, 3, 8, 8}));
   sums.add(0, 2, values(1, 0));
   sums.add(0, 1, values(-1e30F, 0));
   sums.add(0, 0, values(1e30F, 0));
@@ -56,17 +56,29 @@ TEST_F(GatheringSums, AddsInWorkerOrder) {
       << "1 + -1e30 + 1e30 is 0";
 }
 
+TEST_F(GatheringSums, GroupOfWorkersCompletesSum) {
+  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, {0, 2, 8, 8}));
+  EXPECT_EQ(memory.reserved(), 3 * kBlock);
+  EXPECT_FALSE(sums.add(0, 2, values(1, 2)));
+  EXPECT_TRUE(sums.add(0, 0, values(10, 20)));
+  EXPECT_THAT(floats(sums.make_sum(0, DataType::kFloat32, DataType::kFloat32, 2)), ElementsAre(11, 22));
+  EXPECT_EQ(memory.reserved(), kBlock);
+  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, {0, 3, 8, 8}));
+  for (uint32_t worker = 0; worker < 3; ++worker) sums.add(0, worker, values(1, 1));
+  EXPECT_THAT(floats(sums.make_sum(0, DataType::kFloat32, DataType::kFloat32, 3)), ElementsAre(3, 3));
+}
+
 TEST_F(GatheringSums, AveragesOverRanks) {
-  ASSERT_TRUE(sums.begin(0, ReduceOp::kAverage, 8, 8));
+  ASSERT_TRUE(sums.begin(0, ReduceOp::kAverage, {0, 3, 8, 8}));
   EXPECT_EQ(sums.op(0), ReduceOp::kAverage);
   for (uint32_t worker = 0; worker < 3; ++worker) sums.add(0, worker, values(2, 4));
   EXPECT_THAT(floats(sums.make_sum(0, DataType::kFloat32, DataType::kFloat32, 6)), ElementsAre(1, 2));
 }
 
 TEST_F(GatheringSums, ReservesContributionsAndResult) {
-  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, 8, 8));
+  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, {0, 3, 8, 8}));
   EXPECT_EQ(memory.reserved(), 4 * kBlock);
-  EXPECT_FALSE(sums.begin(1, ReduceOp::kSum, 8, 8)) << "the sum needs four blocks, and one is left";
+  EXPECT_FALSE(sums.begin(1, ReduceOp::kSum, {0, 3, 8, 8})) << "the sum needs four blocks, and one is left";
   EXPECT_FALSE(sums.is_gathering(1));
   EXPECT_EQ(memory.reserved(), 4 * kBlock);
   for (uint32_t worker = 0; worker < 3; ++worker) sums.add(0, worker, values(2, 4));
@@ -77,7 +89,7 @@ TEST_F(GatheringSums, ReservesContributionsAndResult) {
 
 // A partial sum of 40000 lies in the range of fp16, and the sum of three lies outside it.
 TEST_F(GatheringSums, RoundsOnce) {
-  ASSERT_TRUE(sums.begin(0, ReduceOp::kAverage, 8, 4));
+  ASSERT_TRUE(sums.begin(0, ReduceOp::kAverage, {0, 3, 8, 4}));
   for (uint32_t worker = 0; worker < 3; ++worker) sums.add(0, worker, values(40000, 0x1p-24F));
   const Buffer sum = sums.make_sum(0, DataType::kFloat32, DataType::kFloat16, 6);
   ASSERT_EQ(sum.size(), 4u);
@@ -89,18 +101,18 @@ TEST_F(GatheringSums, RoundsOnce) {
 
 TEST_F(GatheringSums, ReservesMoreForWiderContributions) {
   EXPECT_EQ(engine::GatheringSums::memory_of(3, 2 * kBlock, kBlock), 7 * kBlock);
-  EXPECT_FALSE(sums.begin(0, ReduceOp::kSum, 2 * kBlock, kBlock));
+  EXPECT_FALSE(sums.begin(0, ReduceOp::kSum, {0, 3, 2 * kBlock, kBlock}));
   EXPECT_EQ(memory.reserved(), 0u);
 }
 
 TEST_F(GatheringSums, DropFreesContributions) {
-  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, 8, 8));
+  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, {0, 3, 8, 8}));
   sums.add(0, 1, values(7, 7));
   sums.drop(0);
   EXPECT_FALSE(sums.is_gathering(0));
   EXPECT_EQ(memory.reserved(), 0u);
   EXPECT_EQ(pool.bytes_in_use(), 0u);
-  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, 8, 8));
+  ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, {0, 3, 8, 8}));
   EXPECT_FALSE(sums.has_contribution(0, 1));
   EXPECT_FALSE(sums.add(0, 0, values(1, 1)));
   EXPECT_FALSE(sums.add(0, 1, values(1, 1)));

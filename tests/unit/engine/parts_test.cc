@@ -10,22 +10,47 @@ namespace {
 
 TEST(MemoryBudget, HasRoomUpToCap) {
   engine::MemoryBudget memory(10);
-  EXPECT_TRUE(memory.has_room(10));
-  EXPECT_FALSE(memory.has_room(11));
-  memory.reserve(6);
-  EXPECT_TRUE(memory.has_room(4));
-  EXPECT_FALSE(memory.has_room(5));
+  EXPECT_TRUE(memory.has_room(0, 10));
+  EXPECT_FALSE(memory.has_room(0, 11));
+  memory.reserve(0, 6);
+  EXPECT_TRUE(memory.has_room(0, 4));
+  EXPECT_FALSE(memory.has_room(0, 5));
   EXPECT_TRUE(memory.can_ever_fit(10)) << "the answer does not depend on the reserved memory";
   EXPECT_FALSE(memory.can_ever_fit(11));
-  memory.release(2);
-  EXPECT_TRUE(memory.has_room(6));
+  memory.release(0, 2);
+  EXPECT_TRUE(memory.has_room(0, 6));
   EXPECT_EQ(memory.reserved(), 4u);
+}
+
+TEST(MemoryBudget, KeepsLeastOfOtherGroups) {
+  engine::MemoryBudget memory(10);
+  memory.set_least({4, 3});
+  EXPECT_TRUE(memory.has_room(0, 7));
+  EXPECT_FALSE(memory.has_room(0, 8)) << "3 are kept for group 1";
+  memory.reserve(0, 7);
+  EXPECT_TRUE(memory.has_room(1, 3));
+  memory.reserve(1, 2);
+  EXPECT_FALSE(memory.has_room(0, 1)) << "1 is kept for group 1";
+  EXPECT_FALSE(memory.has_room(1, 2));
+  memory.release(0, 7);
+  EXPECT_TRUE(memory.has_room(1, 4));
+  EXPECT_FALSE(memory.has_room(1, 5)) << "4 are kept for group 0";
+}
+
+TEST(MemoryBudget, NewGroupHasItsLeast) {
+  engine::MemoryBudget memory(10);
+  memory.reserve(0, 10);
+  memory.set_least({4, 3});
+  EXPECT_TRUE(memory.has_room(1, 3));
+  EXPECT_FALSE(memory.has_room(1, 4));
+  memory.reserve(1, 3);
+  EXPECT_FALSE(memory.has_room(0, 1));
 }
 
 TEST(MemoryBudget, WithoutACapEverythingFits) {
   engine::MemoryBudget memory(0);
-  memory.reserve(uint64_t{1} << 60);
-  EXPECT_TRUE(memory.has_room(uint64_t{1} << 60));
+  memory.reserve(0, uint64_t{1} << 60);
+  EXPECT_TRUE(memory.has_room(0, uint64_t{1} << 60));
 }
 
 TEST(Releases, FirstUnreleasedSkipsReleasedNumbers) {

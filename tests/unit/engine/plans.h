@@ -22,6 +22,7 @@ struct TensorSpec {
   uint32_t moved = 0;  // epoch since which it has these owners; 0: from the start
   bool accumulates = false;
   uint32_t staleness = plan::kUnbounded;
+  std::vector<uint32_t> group;  // none: all workers
 };
 
 struct PlanSpec {
@@ -43,7 +44,7 @@ inline std::shared_ptr<const plan::Plan> build_plan(const PlanSpec& spec) {
     const auto id = static_cast<uint32_t>(plan->tensors.size());
     const uint64_t elements = tensor.owners.size() * tensor.bytes / size_of(tensor.type);
     plan->tensors.push_back({absl::StrCat("t", id), elements, tensor.type, tensor.priority, tensor.since,
-                             tensor.accumulates, tensor.staleness});
+                             tensor.accumulates, tensor.staleness, std::nullopt, 0, tensor.group});
     const uint32_t owned_since = tensor.moved > 0 ? tensor.moved : tensor.since;
     for (uint32_t i = 0; i < tensor.owners.size(); ++i) {
       plan->partitions.push_back({id, tensor.owners[i], uint64_t{i} * tensor.bytes, tensor.bytes, owned_since});

@@ -12,8 +12,8 @@ class RetainedResults : public ::testing::Test {
  protected:
   RetainedResults() { results.resize(3, 2); }
   void retain(uint32_t partition) {
-    memory.reserve(kBlock);  // as the sum has done
-    results.retain(partition, ReduceOp::kAverage, pool.take(8));
+    memory.reserve(0, kBlock);  // as the sum has done
+    results.retain(partition, ReduceOp::kAverage, {0, 3}, pool.take(8));
   }
   // Worker 1 has the result of the partition, the others lack it.
   void expect(uint32_t partition) {

@@ -97,7 +97,7 @@ TEST_F(RunningSumsTest, ReturningPartitionContinues) {
 }
 
 TEST_F(RunningSumsTest, DefersWaitingContributionWithoutMemory) {
-  memory.reserve(2 * kRunningSumBlock);
+  memory.reserve(0, 2 * kRunningSumBlock);
   move_away_and_back();
   ASSERT_TRUE(push(1, 2).ok());
   EXPECT_THAT(receivers(FrameType::kDefer), ElementsAre(1));

@@ -41,6 +41,53 @@ TEST_F(SumsTest, LastContributionAnswersAllWorkers) {
   EXPECT_EQ(sums.counters().sums, 1u);
 }
 
+// Workers 0 and 2 of three are the group of a partition that member 3 owns.
+class SumsOfGroup : public ::testing::Test {
+ protected:
+  absl::Status push(uint32_t worker, uint64_t step, float value) {
+    Buffer payload = pool.take(8);
+    const float both[] = {value, value};
+    std::memcpy(payload.bytes().data(), both, 8);
+    wire::Header header = engine::make_header({.job = 7, .self = worker}, 1, FrameType::kPush, {.step = step});
+    header.op = ReduceOp::kAverage;
+    return sums.push(worker, header, std::move(payload), actions);
+  }
+  static PlanSpec spec(uint32_t owner, uint32_t moved) {
+    return {.workers = 3, .epoch = moved + 1, .tensors = {{.owners = {owner}, .moved = moved, .group = {0, 2}}}};
+  }
+  kernels::Kernels kernels = *kernels::Kernels::choose("");
+  BufferPool pool;
+  engine::MemoryBudget memory{0};
+  engine::Releases releases;
+  engine::Actions actions;
+  engine::Sums sums{{.job = 7, .self = 3}, &kernels, &pool, &memory, &releases};
+};
+
+TEST_F(SumsOfGroup, AnswersGroupAlone) {
+  sums.follow(build_plan(spec(3, 0)));
+  ASSERT_TRUE(push(2, 0, 1).ok());
+  ASSERT_TRUE(push(0, 0, 4).ok());
+  ASSERT_EQ(actions.sends.size(), 2u);
+  EXPECT_EQ(actions.sends[0].worker, 0u);
+  EXPECT_EQ(actions.sends[1].worker, 2u);
+  float average = 0;
+  std::memcpy(&average, actions.sends[0].payload.bytes().data(), sizeof(average));
+  EXPECT_EQ(average, 2.5F);
+  sums.acknowledge(0, {.step = 1}, actions);
+  EXPECT_FALSE(sums.is_released({.step = 1}));
+  sums.acknowledge(2, {.step = 1}, actions);
+  EXPECT_TRUE(sums.is_released({.step = 1}));
+}
+
+TEST_F(SumsOfGroup, TakeoverHearsGroupAlone) {
+  sums.follow(build_plan(spec(1, 0)));
+  sums.follow(build_plan(spec(3, 2)));
+  sums.acknowledge(0, {.step = 4}, actions);
+  EXPECT_FALSE(sums.is_released({.step = 4}));
+  sums.acknowledge(2, {.step = 4}, actions);
+  EXPECT_TRUE(sums.is_released({.step = 4}));
+}
+
 TEST_F(SumsTest, ActionsTellContributionsAndSums) {
   ASSERT_TRUE(push(0, 0).ok());
   EXPECT_TRUE(actions.has_contributed);

@@ -12,7 +12,7 @@ using engine::AccumulationTakeover;
 using engine::Takeover;
 
 TEST(Takeover, EndsWithTheLastWorker) {
-  Takeover takeover(2);
+  Takeover takeover(2, 2);
   EXPECT_TRUE(takeover.hear(0, 5, 0)) << "the first worker is ahead";
   EXPECT_TRUE(takeover.has_heard(0));
   EXPECT_FALSE(takeover.has_heard(1));
@@ -24,7 +24,7 @@ TEST(Takeover, EndsWithTheLastWorker) {
 
 TEST(Takeover, FetchesFromFirstWorkerAhead) {
   constexpr uint32_t kWorkers = 100;  // more than a word of bits
-  Takeover takeover(kWorkers);
+  Takeover takeover(kWorkers, kWorkers);
   for (uint32_t worker = 0; worker < 70; ++worker) takeover.hear(worker, 5, worker == 0 ? 0 : 5);
   EXPECT_TRUE(takeover.hear(70, 6, 5));
   for (uint32_t worker = 71; worker < kWorkers; ++worker) EXPECT_FALSE(takeover.hear(worker, 6, 6));
@@ -39,7 +39,7 @@ TEST(Takeover, FetchesFromFirstWorkerAhead) {
 }
 
 TEST(Takeover, WorkersWithinOneStep) {
-  Takeover takeover(3);
+  Takeover takeover(3, 3);
   EXPECT_TRUE(takeover.fits(17, 0)) << "the first worker may be at any step";
   takeover.hear(0, 5, 0);
   EXPECT_TRUE(takeover.fits(4, 5));

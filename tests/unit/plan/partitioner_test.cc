@@ -1,6 +1,7 @@
 // Tests of cutting and assigning partitions: every byte once, every prefix in proportion, the whole at the bound.
 #include "common/plan/partitioner.h"
 
+#include "common/plan/collectives.h"
 #include "common/plan/successor.h"
 
 #include <gmock/gmock.h>
@@ -358,6 +359,76 @@ TEST(Reassign, TensorsWithAScheduleAreAStreamOfTheirOwn) {
   const auto extended = extend_plan(changed, more, {kPartition}, 3);
   ASSERT_TRUE(extended.ok());
   expect_balance(*extended, 6);
+}
+
+// Returns one tensor of `bytes` bytes for each of the m = n / replicas shards; worker i has a replica of shard i mod m.
+std::vector<Tensor> replicated_shards(const Fleet& fleet, uint32_t replicas, uint64_t bytes) {
+  const uint32_t shards = fleet.n() / replicas;
+  std::vector<Tensor> tensors(shards);
+  for (uint32_t worker = 0; worker < fleet.n(); ++worker) tensors[worker % shards].group.push_back(worker);
+  for (uint32_t shard = 0; shard < shards; ++shard) {
+    tensors[shard].name = "shard" + std::to_string(shard);
+    tensors[shard].elements = bytes / 4;
+  }
+  return tensors;
+}
+
+// Returns how long the busiest link needs for the plan's traffic.
+double busiest_seconds(const Plan& plan) {
+  std::vector<double> bytes(plan.members.size());
+  for (const Partition& partition : plan.partitions) {
+    const Tensor& tensor = plan.tensors[partition.tensor];
+    plan.for_each_contributor(tensor, [&](uint32_t worker) {
+      if (worker == partition.owner) return;
+      bytes[worker] += partition.bytes;
+      bytes[partition.owner] += partition.bytes;
+    });
+  }
+  double seconds = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    seconds = std::max(seconds, bytes[i] * 8 / plan.members[i].bits_per_second);
+  }
+  return seconds;
+}
+
+TEST(Groups, ReplicasOfShardsMeetBoundOfHybridSharding) {
+  for (const uint32_t replicas : {2u, 4u}) {
+    for (const uint32_t summers : {0u, 1u, 3u, 8u}) {
+      const Fleet fleet = even_fleet(8, summers, kGbit);
+      const uint64_t shard = 64 << 20;
+      const auto plan = make_plan(fleet, replicated_shards(fleet, replicas, shard), {});
+      ASSERT_TRUE(plan.ok() && validate(*plan).ok()) << plan.status() << validate(*plan);
+      const auto bound = hybrid_sharding_bound(fleet, static_cast<double>(shard) * (8 / replicas), replicas);
+      ASSERT_TRUE(bound.ok());
+      EXPECT_NEAR(busiest_seconds(*plan) / bound->seconds, 1, 0.005)
+          << replicas << " replicas, " << summers << " summers";
+    }
+  }
+}
+
+TEST(Groups, KeepTheirOwnersAmongMembers) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const Fleet fleet = random_fleet(random, 12);
+    std::vector<Tensor> tensors = random_tensors(random, 20, "a");
+    for (Tensor& tensor : tensors) {
+      for (uint32_t worker = 1; worker < fleet.n(); ++worker) {
+        if (random() % 2 == 0) tensor.group.push_back(worker);
+      }
+    }
+    auto plan = make_plan(fleet, tensors, {4096});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ASSERT_TRUE(validate(*plan).ok()) << validate(*plan);
+    plan->epoch = 3;
+    std::vector<Member> members = plan->members;
+    for (size_t i = plan->workers; i < members.size(); i += 2) members[i] = {};
+    for (const Reassign which : {Reassign::kAll, Reassign::kLost}) {
+      const Plan changed = reassign(*plan, members, 4, which);
+      ASSERT_TRUE(validate(changed).ok()) << validate(changed);
+      ASSERT_TRUE(check_successor(changed, *plan).ok()) << check_successor(changed, *plan);
+    }
+  }
 }
 
 TEST(Partitioner, AHundredThousandTensors) {

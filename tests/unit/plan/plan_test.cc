@@ -116,6 +116,26 @@ INSTANTIATE_TEST_SUITE_P(
         {"NoWorkerInAPlace", "worker/1 has 0 bit/s", [](Plan& p) { p.members[1] = {}; }},
         {"OwnerOnStandby", "summer/0, which is on standby", [](Plan& p) { p.members[2].on_standby = true; }},
         {"NoWorkerOnStandby", "worker/1 is on standby", [](Plan& p) { p.members[1].on_standby = true; }},
+        {"OwnerOutsideGroup", "owner worker/0, which is not in the tensor's group",
+         [](Plan& p) {
+           p.partitions[0].owner = 0;
+           p.tensors[0].group = {1};
+         }},
+        {"GroupBeyondWorkers", "a group of 1 workers up to 2", [](Plan& p) { p.tensors[0].group = {2}; }},
+        {"GroupOfAllWorkers", "a group of 2 workers", [](Plan& p) { p.tensors[0].group = {0, 1}; }},
+        {"GroupInAnotherOrder", "not in ascending order", [](Plan& p) { p.tensors[0].group = {1, 0}; }},
+        {"GroupNamesWorkerTwice", "not in ascending order", [](Plan& p) { p.tensors[0].group = {1, 1}; }},
+        {"GroupAccumulates", "'w' accumulates, and has a group",
+         [](Plan& p) {
+           p.tensors[0].group = {1};
+           p.tensors[0].accumulates = true;
+         }},
+        {"GroupWithSchedule", "a group and a schedule",
+         [](Plan& p) {
+           p.schedules = {{"ring"}};
+           p.tensors[0].schedule = 0;
+           p.tensors[0].group = {1};
+         }},
         {"UnknownSchedule", "tensor 'w' has schedule 0 of 0", [](Plan& p) { p.tensors[0].schedule = 0; }},
         {"ScheduleOfARunningSum", "a tensor that accumulates has none",
          [](Plan& p) {

@@ -18,6 +18,7 @@ plan::Plan sample() {
                                        {"caf\xc3\xa9 \xf0\x9f\x9a\x80", 33, DataType::kFloat16, 0},
                                        {"accumulates", 33, DataType::kInt32, 0, 0, true},
                                        {"not too far apart", 33, DataType::kFloat32, 0, 0, true, 0}};
+  tensors[1].group = {0, 2};
   plan::Plan plan = *plan::make_plan(fleet, tensors, {4096});
   plan.epoch = 7;
   plan.local_ranks = 2;
