@@ -298,6 +298,20 @@ gln_status gln_declare(gln_session* session, const char* name, uint64_t elements
   });
 }
 
+gln_status gln_declare_for_members(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
+                                   int32_t priority, const uint32_t* members, uint32_t count, uint32_t* tensor) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (name == nullptr) return null_argument("name");
+    if (members == nullptr) return null_argument("members");
+    if (tensor == nullptr) return null_argument("tensor");
+    gleaner::plan::Tensor declared{name, elements, narrow<gleaner::DataType>(type), priority};
+    declared.group = {members, members + count};
+    auto id = rank.declare_for_members(std::move(declared));
+    if (id.ok()) *tensor = *id;
+    return id.status();
+  });
+}
+
 gln_status gln_declare_accumulated(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
                                    int32_t priority, uint32_t staleness, uint32_t* tensor) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {

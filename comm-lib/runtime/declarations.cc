@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 
@@ -16,6 +17,7 @@ std::string describe(const plan::Tensor& tensor) {
       absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type), ", priority ", tensor.priority);
   if (tensor.accumulates) absl::StrAppend(&text, ", accumulated");
   if (tensor.staleness != plan::kUnbounded) absl::StrAppend(&text, " with a staleness of ", tensor.staleness);
+  if (!tensor.group.empty()) absl::StrAppend(&text, ", of ranks ", absl::StrJoin(tensor.group, ", "));
   return text;
 }
 

@@ -1,8 +1,11 @@
 #include "comm-lib/runtime/rank.h"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "comm-lib/runtime/workers_changed.h"
 #include "common/base/own_network.h"
 #include "common/base/status_macros.h"
@@ -31,6 +34,22 @@ absl::Status check(const plan::Tensor& tensor, const void* input, const void* ou
   if (op == ReduceOp::kAverage && tensor.type == DataType::kInt32) {
     return absl::InvalidArgumentError(
         absl::StrCat("tensor '", tensor.name, "' is int32, whose average has no exact value; sum it and divide"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_group(const plan::Tensor& tensor, const gln_rank_info& info) {
+  if (info.local_ranks > 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "tensor '", tensor.name, "': workers have ", info.local_ranks,
+        " local ranks each, and only ranks that are workers sum in groups: start the job without --local-ranks"));
+  }
+  const bool is_ascending =
+      std::ranges::adjacent_find(tensor.group, std::ranges::greater_equal()) == tensor.group.end();
+  if (tensor.group.empty() || !is_ascending || tensor.group.back() >= info.ranks || !tensor.has(info.rank)) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "': the members are ",
+                                                   absl::StrJoin(tensor.group, ", "), "; expected ranks of ",
+                                                   info.ranks, " in ascending order, rank ", info.rank, " among them"));
   }
   return absl::OkStatus();
 }
@@ -94,6 +113,14 @@ absl::StatusOr<uint32_t> Rank::declare(plan::Tensor tensor) {
   // wait_for_all_ranks() is declared now.
   if (accumulates) GLN_RETURN_IF_ERROR(declarations_.declare(closing_tensor()).status());
   return id;
+}
+
+absl::StatusOr<uint32_t> Rank::declare_for_members(plan::Tensor tensor) {
+  GLN_RETURN_IF_ERROR(state_.usable());
+  const gln_rank_info info = rank_info();
+  GLN_RETURN_IF_ERROR(check_group(tensor, info));
+  if (tensor.group.size() == info.ranks) tensor.group.clear();
+  return declare(std::move(tensor));
 }
 
 absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op,

@@ -36,6 +36,8 @@ class Rank {
   uint32_t newcomers() const { return state_.newcomers(); }
 
   absl::StatusOr<uint32_t> declare(plan::Tensor tensor);
+  // Declares a tensor of a group, whose members are ranks of workers with one local rank.
+  absl::StatusOr<uint32_t> declare_for_members(plan::Tensor tensor);
   // `gpu`: the memory is that of a GPU, and is used on this stream of the program. Without it, it is the host's.
   absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op,
                                      std::optional<DeviceStream> gpu = {});

@@ -121,6 +121,38 @@ static void sums(gln_session* session, const gln_rank_info* where) {
   CHECK(values[0] == expected / (float)where->ranks);
 }
 
+/* The first ranks sum without the last one, if there are several. */
+static void sums_of_members(gln_session* session, const gln_rank_info* where) {
+  enum { kElements = 1000 };
+  uint32_t members[8];
+  uint32_t tensor = 0;
+  uint64_t handle = 0;
+  float values[kElements];
+  const uint32_t count = where->ranks > 1 ? where->ranks - 1 : 1;
+  for (uint32_t i = 0; i < count; ++i) members[i] = i;
+  if (where->local_ranks > 1) {
+    check_error(gln_declare_for_members(session, "m", kElements, GLN_FLOAT32, 0, members, count, &tensor),
+                GLN_FAILED_PRECONDITION, "local ranks");
+    return;
+  }
+  if (where->rank >= count) {
+    check_error(gln_declare_for_members(session, "m", kElements, GLN_FLOAT32, 0, members, count, &tensor),
+                GLN_INVALID_ARGUMENT, "among them");
+    return;
+  }
+  for (int i = 0; i < kElements; ++i) values[i] = (float)(where->rank + 1);
+  CHECK(gln_declare_for_members(session, "m", kElements, GLN_FLOAT32, 0, members, count, &tensor) == GLN_OK);
+  CHECK(gln_push_pull(session, tensor, values, values, GLN_AVERAGE, &handle) == GLN_OK);
+  CHECK(gln_wait(session, handle, -1) == GLN_OK);
+  CHECK(values[0] == (float)(count + 1) / 2 && values[kElements - 1] == values[0]);
+  members[0] = members[count - 1];
+  members[count - 1] = where->ranks;
+  check_error(gln_declare_for_members(session, "n", 1, GLN_FLOAT32, 0, members, count, &tensor), GLN_INVALID_ARGUMENT,
+              "ascending order");
+  check_error(gln_declare_for_members(session, "n", 1, GLN_FLOAT32, 0, members, 0, &tensor), GLN_INVALID_ARGUMENT,
+              "ascending order");
+}
+
 /* Every rank adds 1 three times, at its own pace. After a sum that all ranks wait for, the total has all additions. */
 static void running_sums(gln_session* session, const gln_rank_info* where) {
   uint32_t tensor = 0;
@@ -315,6 +347,7 @@ static void job(void) {
   CHECK(gln_get_rank_info(session, &where) == GLN_OK);
   CHECK(where.rank == where.worker * where.local_ranks + where.local_rank);
   sums(session, &where);
+  sums_of_members(session, &where);
   running_sums(session, &where);
   wrong_calls(session);
   broadcasts(session, &where);

@@ -210,7 +210,8 @@ def test_another_tensor_changes_no_default_partition_size(strategy: str) -> None
     second = run_bits([other, tensor], *flags, workers=4)
     assert len(alone[0]["w"]["plan"]["partition_bytes"]) > 1
     assert {report["w"]["sha256"] for report in alone} == {report["w"]["sha256"] for report in second}
-    assert alone[0]["w"]["plan"] == second[0]["w"]["plan"]
+    plans = [dict(reports[0]["w"]["plan"], owners=None) for reports in (alone, second)]  # the stream decides on owners
+    assert plans[0] == plans[1]
 
 
 def documented_bits() -> Any:

@@ -171,12 +171,13 @@ GLN_API gln_status gln_get_transports(gln_session* session, char* text, size_t s
 
 /* Writes to `text` how the job sums a tensor, as JSON: {"algorithm": "summers", "stages": [], "radix": 0, "blocks": 0,
  * "ranks": [], "group_sizes": [], "global_chunks": [], "local_chunks": [], "partition_bytes": [1048576, 1048576],
- * "from": 0}. "summers": the owners of its partitions sum it. Otherwise it is summed by the schedule of this algorithm
- * between the workers, with these parameters (docs/schedules.md); "ranks" has each worker's rank in the schedule, and
- * is empty if worker i has rank i. "from": the number of the tensor's first push_pull that is summed so; the job has
- * summed earlier ones by another strategy. Writes at most `size` bytes, the terminating NUL included.
- * GLN_INVALID_ARGUMENT: there is no such tensor, `text` is NULL, or `size` is too small. GLN_FAILED_PRECONDITION: no
- * plan has the tensor yet; its first push_pull brings it into one. */
+ * "owners": [0, 2], "members": [], "from": 0}. "summers": the owners of its partitions sum it; "owners" has the owner
+ * of each, a worker or n + the place of a CPU summer. "members": the workers that sum it, or none for all workers.
+ * Otherwise it is summed by the schedule of this algorithm between the workers, with these parameters
+ * (docs/schedules.md); "ranks" has each worker's rank in the schedule, and is empty if worker i has rank i. "from": the
+ * number of the tensor's first push_pull that is summed so; the job has summed earlier ones by another strategy. Writes
+ * at most `size` bytes, the terminating NUL included. GLN_INVALID_ARGUMENT: there is no such tensor, `text` is NULL, or
+ * `size` is too small. GLN_FAILED_PRECONDITION: no plan has the tensor yet; its first push_pull brings it into one. */
 GLN_API gln_status gln_get_tensor_plan(gln_session* session, uint32_t tensor, char* text, size_t size);
 
 /* Declares a tensor of `elements` elements, at most 1 TiB in all, and sets *tensor to its id on this rank. `name` is
@@ -194,6 +195,17 @@ GLN_API gln_status gln_get_tensor_plan(gln_session* session, uint32_t tensor, ch
 GLN_API gln_status gln_declare(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
                                int32_t priority, uint32_t* tensor);
 
+/* Declares a tensor that only some ranks sum; otherwise like gln_declare(). `members` are these ranks, this rank among
+ * them, in ascending order, which is the order of the sum. Each of them must declare the name with the same members,
+ * and makes its requests; other ranks must not declare it. An average is that of the members. Owners sum such tensors,
+ * by any strategy of the job. If `members` are all ranks, this is gln_declare().
+ *
+ * GLN_INVALID_ARGUMENT: also if a member does not exist, the order is another, or this rank is no member.
+ * GLN_FAILED_PRECONDITION: workers have several local ranks. */
+GLN_API gln_status gln_declare_for_members(gln_session* session, const char* name, uint64_t elements,
+                                           gln_data_type type, int32_t priority, const uint32_t* members,
+                                           uint32_t count, uint32_t* tensor);
+
 #define GLN_UNBOUNDED UINT32_MAX
 
 /* Declares a tensor that accumulates, of type GLN_FLOAT32 or GLN_INT32; otherwise like gln_declare(). Requests for it
@@ -206,11 +218,11 @@ GLN_API gln_status gln_declare(gln_session* session, const char* name, uint64_t 
 GLN_API gln_status gln_declare_accumulated(gln_session* session, const char* name, uint64_t elements,
                                            gln_data_type type, int32_t priority, uint32_t staleness, uint32_t* tensor);
 
-/* Starts a request: the sum of `tensor` over all ranks. Sets *handle, which the caller passes to gln_wait(). `input`
- * and `output` hold the tensor's elements. They belong to the caller, which must keep them valid and not touch them
- * until the request is done. They must be the same memory or not overlap. A tensor can have one request in flight.
- * Every rank must ask for the same `op` at the same step of a tensor; if ranks differ, the session ends with an error
- * that names them.
+/* Starts a request: the sum of `tensor` over all ranks, or over its members. Sets *handle, which the caller passes to
+ * gln_wait(). `input` and `output` hold the tensor's elements. They belong to the caller, which must keep them valid
+ * and not touch them until the request is done. They must be the same memory or not overlap. A tensor can have one
+ * request in flight. Every rank must ask for the same `op` at the same step of a tensor; if ranks differ, the session
+ * ends with an error that names them.
  *
  * GLN_INVALID_ARGUMENT: there is no such tensor, a pointer is NULL or of a GPU's memory, or the tensor can't have this
  * op.

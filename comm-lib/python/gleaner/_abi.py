@@ -146,6 +146,19 @@ _SIGNATURES = {
         ctypes.c_int,
         [_SESSION, ctypes.c_char_p, _U64, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint32)],
     ),
+    "gln_declare_for_members": (
+        ctypes.c_int,
+        [
+            _SESSION,
+            ctypes.c_char_p,
+            _U64,
+            ctypes.c_int,
+            ctypes.c_int32,
+            ctypes.POINTER(ctypes.c_uint32),
+            ctypes.c_uint32,
+            ctypes.POINTER(ctypes.c_uint32),
+        ],
+    ),
     "gln_declare_accumulated": (
         ctypes.c_int,
         [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Protocol, TypeVar
 
@@ -63,6 +64,7 @@ class PushPullOptions:
             ranks must then start their requests without a name in the same order, from one thread.
         priority: Requests with lower values are sent first; -2**31 to 2**31 - 1. All ranks use the value of rank 0.
         in_place: True: the result overwrites the array. False: the result is a new array.
+        members: As in Session.declare().
 
     Raises:
         TypeError: `average` is not a bool.
@@ -72,6 +74,7 @@ class PushPullOptions:
     name: Optional[str] = None
     priority: int = 0
     in_place: bool = False
+    members: Optional[Sequence[int]] = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.average, bool):
@@ -125,7 +128,7 @@ def push_pull_async(session: Session, arrays: Arrays[T], array: T, options: Push
     name = options.name
     if name is None:
         name = session.unused_name(f"unnamed.{data_type.name.lower()}.{elements}")
-    tensor = session.declare(name, elements, data_type, options.priority)
+    tensor = session.declare(name, elements, data_type, options.priority, options.members)
     op = Op.AVERAGE if options.average else Op.SUM
     return _start(session, arrays, array, tensor, op, name, options.in_place)
 

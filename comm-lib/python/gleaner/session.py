@@ -253,7 +253,14 @@ class Session:
                 self._attached[kind] = kind(self)
             return self._attached[kind]
 
-    def declare(self, name: str, elements: int, data_type: DataType, priority: int = 0) -> int:
+    def declare(
+        self,
+        name: str,
+        elements: int,
+        data_type: DataType,
+        priority: int = 0,
+        members: Optional[Sequence[int]] = None,
+    ) -> int:
         """Declares a tensor and returns its id on this rank. Does not block; may be called from several threads.
 
         Every rank must declare the tensor with the same number of elements and the same type, in any order. If ranks
@@ -265,14 +272,21 @@ class Session:
             elements: Number of elements. All elements together have at most 1 TiB.
             data_type: Type of the elements.
             priority: Tensors with lower values are sent first; -2**31 to 2**31 - 1. All ranks use the value of rank 0.
+            members: Ranks in ascending order, this rank among them, which sum the tensor; no other rank declares it.
+                None: all ranks.
 
         Raises:
             InvalidArgumentError: An argument is out of range, or this rank has declared `name` differently.
-            FailedPreconditionError: The session is closed or inherited.
+            FailedPreconditionError: The session is closed or inherited, or there are `members` and workers have
+                several local ranks.
         """
         tensor = ctypes.c_uint32()
-        arguments = (_encoded(name), elements, int(data_type), _int32(priority), ctypes.byref(tensor))
-        self._call("gln_declare", self._open(), *arguments)
+        arguments = (_encoded(name), elements, int(data_type), _int32(priority))
+        if members is None:
+            self._call("gln_declare", self._open(), *arguments, ctypes.byref(tensor))
+        else:
+            ranks = (ctypes.c_uint32 * len(members))(*members)
+            self._call("gln_declare_for_members", self._open(), *arguments, ranks, len(members), ctypes.byref(tensor))
         self._tensors[name] = tensor.value
         return tensor.value
 

@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional
 from checking import data_of, raises, rank_order_sum, run_checks, same_bits
+from gleaner import process
 from gleaner.torch.distributed import job
 from small_training import inputs, net
 from torch import nn
@@ -271,6 +272,23 @@ def check_groups_are_apart() -> None:
             gathered: list[Any] = [None, None]
             dist.all_gather_object(gathered, RANK, group=group)
             assert tuple(gathered) == members
+
+
+def check_large_sums_of_groups_go_by_plan() -> None:
+    members = [SIZE - 2, SIZE - 1]
+    group = dist.new_group(members)
+    if RANK not in members:
+        return
+    parts = [data_of(rank, SIZES[-1]) for rank in members]
+    for op, divisor in (("SUM", 1), ("AVG", 2)):
+        tensor = torch.from_numpy(parts[RANK - members[0]].copy())
+        dist.all_reduce(tensor, getattr(dist.ReduceOp, op), group=group)
+        assert same_bits(tensor.numpy(), rank_order_sum(parts, divisor)), op
+    session = process.current()
+    plans = [session.tensor_plan(name) for name in session._tensors if name.startswith("all_reduce.")]
+    owners = {owner for plan in plans if plan["members"] == members for owner in plan["owners"]}
+    assert owners and owners <= {*members, *range(SIZE, SIZE + session.rank_info.summers)}, plans
+    assert session.rank_info.summers == 0 or max(owners) >= SIZE
 
 
 def check_two_threads_use_two_groups() -> None:

@@ -2,8 +2,8 @@
 
 A collective is one call of the group (gleaner.groups), and where it adds, a sum on the rank that needs it, in the order
 of ranks. Large tensors need several calls: a reduction cuts them into a part for each rank (an all-to-all), each rank
-reduces its part, and the parts are gathered. Large sums of all ranks of the job go by push_pull instead, by the plan of
-the job: through its summers, where it has some.
+reduces its part, and the parts are gathered. Large sums go by push_pull instead, by the plan of the job: through its
+summers, where it has some.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gleaner.errors import DeadlineExceededError, InvalidArgumentError
 from gleaner.exchange import PushPullOptions
 from gleaner.groups import NOTHING, Block, Group
 from gleaner.torch.distributed import memory, reductions
-from gleaner.torch.distributed.job import Job
+from gleaner.torch.distributed.job import Job, count_before
 from gleaner.torch.distributed.tasks import Tasks
 from gleaner.torch.distributed.works import GleanerWork, RequestWork, TaskWork
 from gleaner.torch.tensors import DATA_TYPES, TORCH
@@ -30,12 +30,14 @@ from gleaner.torch.tensors import DATA_TYPES, TORCH
 # From this size of the tensors of all ranks on, a reduction cuts its tensor into a part for each rank. Below, each rank
 # gets all tensors, which takes one call instead of two.
 PARTS_BYTES = 512 << 10
-# From this size of a tensor on, sums of all ranks go by push_pull, which takes longer to begin.
+# From this size of a tensor on, sums go by push_pull, which takes longer to begin.
 PUSH_PULL_BYTES = 1 << 20
 # At most this many tensors of one type and size are in flight by push_pull. Each has a name, and a place in the plan.
 SLOTS = 32
-# At most this many names of tensors; sums beyond go by calls, so that the plan does not grow without bound.
+# At most this many names of tensors of a group, and groups with such names only among the first numbers. Sums beyond
+# go by calls, so that the plan does not grow without bound.
 MOST_NAMES = 1024
+MOST_NUMBERS = 512
 
 
 class _Last(NamedTuple):
@@ -61,7 +63,8 @@ class Collectives:
         self._tasks = Tasks()
         self._lock = threading.Lock()  # of starts
         self.rank, self.size = self._group.rank, self._group.size
-        self._has_all_ranks = list(members) == list(range(job.session.rank_info.size))
+        # A push_pull adds in the order of the job's ranks, which is that of the group in nearly all programs.
+        self._may_push_pull = list(members) == sorted(members) and count_before(number) < MOST_NUMBERS
         self._number = number
         self._sums: dict[tuple[torch.dtype, int], int] = {}  # number of sums by push_pull, of each type and size
         self._last: dict[str, _Last] = {}  # the last work under each name
@@ -337,7 +340,7 @@ class Collectives:
         return rows.to(tensor.device)
 
     def _can_push_pull(self, tensor: torch.Tensor, op: str) -> bool:
-        if not self._has_all_ranks or tensor.dtype not in DATA_TYPES or op not in ("SUM", "AVG"):
+        if not self._may_push_pull or tensor.dtype not in DATA_TYPES or op not in ("SUM", "AVG"):
             return False
         slots = self._sums.get((tensor.dtype, tensor.numel()), 0)
         return slots >= SLOTS or len(self._last) < MOST_NAMES
@@ -347,7 +350,7 @@ class Collectives:
         self._sums[tensor.dtype, tensor.numel()] = count + 1
         dtype = str(tensor.dtype).rpartition(".")[2]
         name = f"all_reduce.{self._number}.{dtype}.{tensor.numel()}.{count % SLOTS}"
-        options = PushPullOptions(average=op == "AVG", name=name, in_place=True)
+        options = PushPullOptions(average=op == "AVG", name=name, in_place=True, members=self._group.members)
         last = self._last.get(name)
         if last is not None and not last.has_ended.is_set():
             # The calling thread must not wait for the tensor that still has the name.

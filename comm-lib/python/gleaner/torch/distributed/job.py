@@ -61,6 +61,11 @@ class Job:
         return self.first_number + number
 
 
+def count_before(number: int) -> int:
+    """Returns how many numbers groups and channels had taken before this one, since init_process_group()."""
+    return number % _NUMBERS
+
+
 _present: Optional[Job] = None
 _times_joined = 0
 _own: Optional[_OwnCoordinator] = None
