@@ -14,6 +14,8 @@ import torch
 import torch.distributed as dist
 
 FLOAT_BYTES = 4
+REPLICAS = "all_reduce_replicas"
+SHARDS = 2  # of which this case sums replicas
 
 
 @dataclass
@@ -48,6 +50,18 @@ def elements(size: int, ranks: int) -> int:
 def all_reduce(size: int, rank: int, ranks: int) -> Case:
     tensor = torch.empty(size // FLOAT_BYTES)
     total = float(ranks * (ranks + 1) // 2)
+    return Case(
+        lambda: tensor.fill_(rank + 1),
+        lambda group: dist.all_reduce(tensor, group=group),
+        [tensor],
+        [(total, total)],
+    )
+
+
+def all_reduce_replicas(size: int, rank: int, ranks: int) -> Case:
+    """Sums over the replicas of HSDP, all shards at once. Every SHARDS-th rank has a replica of the same shard."""
+    tensor = torch.empty(size // FLOAT_BYTES)
+    total = float(sum(each + 1 for each in range(rank % SHARDS, ranks, SHARDS)))
     return Case(
         lambda: tensor.fill_(rank + 1),
         lambda group: dist.all_reduce(tensor, group=group),
@@ -119,6 +133,7 @@ def all_to_all_single(size: int, rank: int, ranks: int) -> Case:
 
 CASES: dict[str, Callable[[int, int, int], Case]] = {
     "all_reduce": all_reduce,
+    REPLICAS: all_reduce_replicas,
     "broadcast": broadcast,
     "all_gather": all_gather,
     "all_gather_into_tensor": all_gather_into_tensor,

@@ -65,14 +65,14 @@ def layer_entry(place: str, collective: str, times: dict[str, list[float]]) -> d
 
 
 def entries(
-    place: str, lines: Sequence[dict[str, Any]], aims: Optional[dict[int, float]] = None
+    place: str, lines: Sequence[dict[str, Any]], aims: Optional[dict[tuple[str, int], float]] = None
 ) -> list[dict[str, Any]]:
     """Returns all entries of a job.
 
-    `aims`: for sizes of an all_reduce that aim at another ratio than AIM.
+    `aims`: by collective and size, where the aim is another one than AIM.
     """
     found = []
     for cases in zip(*(line["cases"] for line in lines)):
-        is_sum = cases[0]["collective"] == "all_reduce"
-        found.append(case_entry(place, cases, (aims or {}).get(cases[0]["bytes"], AIM) if is_sum else AIM))
+        aim = (aims or {}).get((cases[0]["collective"], cases[0]["bytes"]), AIM)
+        found.append(case_entry(place, cases, aim))
     return found + [layer_entry(place, collective, times) for collective, times in lines[0]["layers"].items()]

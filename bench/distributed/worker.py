@@ -22,7 +22,7 @@ from gleaner.torch.distributed import NAME
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from distributed import layer
-from distributed.cases import CASES, Case
+from distributed.cases import CASES, REPLICAS, SHARDS, Case
 
 MOST_ROUNDS, MOST_CALLS = 9, 60
 # Calls of a large all_reduce take one of 32 names in turn, and a name's first call makes a plan.
@@ -35,20 +35,24 @@ class Calls:
     """Makes calls of both backends.
 
     Args:
+        everyone: Group of all ranks, with backend Gloo.
         seconds: About how long a case may take.
     """
 
-    def __init__(self, groups: dict[str, Any], seconds: float) -> None:
-        self._groups = groups
+    def __init__(self, everyone: Any, seconds: float) -> None:
+        self._everyone = everyone
         self._seconds = seconds
 
-    def measure(self, case: Case) -> dict[str, Any]:
-        """Returns for each backend the rounds of a case; without Gloo's if it refuses the collective."""
+    def measure(self, case: Case, groups: dict[str, Any]) -> dict[str, Any]:
+        """Returns for each backend the rounds of a case; without Gloo's if it refuses the collective.
+
+        `groups`: by backend, a group with this rank.
+        """
         slowest, missing = 0.0, None
         backends = []
-        for name, group in self._groups.items():
+        for name, group in groups.items():
             try:
-                slowest = max(slowest, self._warm(case, group))
+                slowest = max(slowest, self._warm(case, group, self._seconds / len(groups)))
                 backends.append(name)
             except (RuntimeError, NotImplementedError) as error:
                 if name != "gloo":
@@ -60,17 +64,20 @@ class Calls:
         found: dict[str, Any] = {name: [] for name in backends}
         for number in range(rounds):
             for name in backends if number % 2 == 0 else reversed(backends):
-                found[name].append(self._round(case, self._groups[name], calls))
+                found[name].append(self._round(case, groups[name], calls))
         return {"rounds": found, "missing": missing}
 
-    def _warm(self, case: Case, group: Any) -> float:
-        """Makes calls that do not count. Returns the seconds of the last one, which are the same on all ranks."""
+    def _warm(self, case: Case, group: Any, seconds: float) -> float:
+        """Makes calls that do not count. Returns the seconds of the last one, which are the same on all ranks.
+
+        `seconds`: about how long this backend may take.
+        """
         began = time.monotonic()
         for _ in range(WARM_CALLS):
             times = self._round(case, group, 1)
             taken = torch.tensor([times["step_ends"][0] - times["step_begins"][0], time.monotonic() - began])
-            dist.all_reduce(taken, dist.ReduceOp.MAX, group=self._groups["gloo"])
-            if taken[1] > WARM_SHARE * self._seconds / len(self._groups):
+            dist.all_reduce(taken, dist.ReduceOp.MAX, group=self._everyone)
+            if taken[1] > WARM_SHARE * seconds:
                 break
         return max(float(taken[0]), 1e-6)
 
@@ -78,7 +85,7 @@ class Calls:
         begins, ends = [], []
         for _ in range(calls):
             case.prepare()
-            dist.barrier(group=self._groups["gloo"])
+            dist.barrier(group=self._everyone)
             begins.append(time.monotonic())
             case.call(group)
             ends.append(time.monotonic())
@@ -87,12 +94,23 @@ class Calls:
 
 
 def join(meeting: Optional[Path]) -> dict[str, Any]:
-    """Joins the job. Returns the groups by name."""
+    """Joins the job. Returns the groups of all ranks by backend."""
     where = None if meeting is None else f"file://{meeting}"
     dist.init_process_group(
         NAME, init_method=where, rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"])
     )
     return {"gloo": dist.new_group(backend="gloo"), "gleaner": dist.group.WORLD}
+
+
+def of_replicas(groups: dict[str, Any]) -> dict[str, Any]:
+    """Returns by backend the group of the ranks that have replicas of this rank's shard."""
+    found = {}
+    for name in groups:
+        for shard in range(SHARDS):
+            group = dist.new_group(list(range(shard, dist.get_world_size(), SHARDS)), backend=name)
+            if dist.get_rank() % SHARDS == shard:
+                found[name] = group
+    return found
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -111,11 +129,13 @@ def main() -> None:
     torch.set_num_threads(1)
     groups = join(arguments.meeting)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    calls, cases = Calls(groups, arguments.seconds), []
+    calls, cases = Calls(groups["gloo"], arguments.seconds), []
+    replicas = of_replicas(groups) if REPLICAS in arguments.cases else {}
     for text in arguments.cases.split(",") if arguments.cases else []:
         collective, _, size = text.partition(":")
         make: Callable[[int, int, int], Case] = CASES[collective]
-        cases.append({"collective": collective, "bytes": int(size), **calls.measure(make(int(size), rank, ranks))})
+        measured = calls.measure(make(int(size), rank, ranks), replicas if collective == REPLICAS else groups)
+        cases.append({"collective": collective, "bytes": int(size), **measured})
     layers = layer.measure(arguments.layer_calls) if arguments.layer_calls else {}
     print(json.dumps({"rank": rank, "torch": torch.__version__, "cases": cases, "layers": layers}), flush=True)
     dist.destroy_process_group()

@@ -77,11 +77,18 @@ def lines_of_worker(ranks: int, *arguments: str) -> list[dict[str, Any]]:
 
 def test_workers_call_both_backends_and_check_the_results() -> None:
     pytest.importorskip("torch")
-    collectives = ["all_reduce", "broadcast", "all_gather", "all_to_all_single", "reduce_scatter_tensor"]
+    collectives = [
+        "all_reduce",
+        "all_reduce_replicas",
+        "broadcast",
+        "all_gather",
+        "all_to_all_single",
+        "reduce_scatter_tensor",
+    ]
     cases = ",".join(f"{name}:65536" for name in collectives)
     found = results.entries("n=2 k=0", lines_of_worker(2, "--cases", cases, "--seconds", "0.1"))
     assert [entry["row"] for entry in found] == [f"n=2 k=0: {name} 64 KiB" for name in collectives]
-    assert all(entry["ratio"] > 0 for entry in found[:4])  # Debian's Gloo has no reduce_scatter_tensor
+    assert all(entry["ratio"] > 0 for entry in found[:5])  # Debian's Gloo has no reduce_scatter_tensor
     assert "| n=2 k=0: all_reduce 64 KiB | ≥ 1 |" in table.markdown(found)
 
 
