@@ -1,6 +1,7 @@
 #include "cli/token_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -27,21 +28,30 @@ absl::StatusOr<std::string> make_token(Random& random) {
   return absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-absl::StatusOr<std::string> read_or_make_token_file(Random& random, const std::string& path) {
-  if (::access(path.c_str(), F_OK) == 0) return read_secret_file(path);
-  GLN_ASSIGN_OR_RETURN(const std::string token, make_token(random));
-  const std::string temporary = absl::StrCat(path, ".", ::getpid(), ".tmp");
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+absl::StatusOr<std::string> read_or_make_token_file(const std::string& path,
+                                                    absl::FunctionRef<absl::StatusOr<std::string>()> make) {
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  const bool is_empty = exists && S_ISREG(status.st_mode) && status.st_size == 0;
+  if (exists && !is_empty) return read_secret_file(path);
+  GLN_ASSIGN_OR_RETURN(const std::string token, make());
+  const std::string temporary = is_empty ? path : absl::StrCat(path, ".", ::getpid(), ".tmp");
+  const int file = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | (is_empty ? 0 : O_CREAT | O_EXCL), 0600);
   if (file < 0) return failed(path);
   const std::string line = token + "\n";
   const bool written = ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   const bool closed = ::close(file) == 0;
+  if (is_empty) return written && closed ? absl::StatusOr<std::string>(token) : failed(path);
   // link() fails if another process has made the file meanwhile, whereas rename() would replace it.
   const bool linked = written && closed && (::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST);
-  const absl::Status status = linked ? absl::OkStatus() : failed(path);
+  const absl::Status made = linked ? absl::OkStatus() : failed(path);
   ::unlink(temporary.c_str());
-  GLN_RETURN_IF_ERROR(status);
+  GLN_RETURN_IF_ERROR(made);
   return read_secret_file(path);
+}
+
+absl::StatusOr<std::string> read_or_make_token_file(Random& random, const std::string& path) {
+  return read_or_make_token_file(path, [&random] { return make_token(random); });
 }
 
 }  // namespace gleaner::cli

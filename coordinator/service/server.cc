@@ -69,6 +69,8 @@ void Server::summer_ended(uint32_t index, const absl::Status& how) {
   jobs_->ended(options_.job, Role::kSummer, index, how);
 }
 
+absl::Status Server::set_summers(uint32_t summers) { return jobs_->set_summers(options_.job, summers); }
+
 // Before the job begins, a summer that joined and was lost has a vacant seat, which is not in state->members.
 bool Server::summer_has_joined(uint32_t index) const {
   const std::optional<JobState> state = jobs_->state(options_.job);

@@ -54,6 +54,8 @@ class Server final {
   void worker_ended(uint32_t index, const absl::Status& how);
   // Reports that the process of this summer has ended. The job begins, or goes on, without it.
   void summer_ended(uint32_t index, const absl::Status& how);
+  // See Core::set_summers().
+  absl::Status set_summers(uint32_t summers);
   // Returns whether this summer of a job with a fixed n has ever joined. Always true once the job has begun.
   bool summer_has_joined(uint32_t index) const;
   // Reports how the process of a rank of a job with a fixed n ended: see Core::on_exited(). `message`: "exited with

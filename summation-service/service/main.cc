@@ -9,7 +9,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/backoff.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/exit_timer.h"
@@ -19,7 +18,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/flags/groups.h"
+#include "summation-service/service/await_jobs.h"
 #include "summation-service/service/background.h"
+#include "summation-service/service/job_service.h"
 #include "summation-service/service/server.h"
 #include "summation-service/service/usage.h"
 #include "summation-service/service/watch.h"
@@ -30,16 +31,23 @@ namespace {
 // The values on the command line. to_options() parses them.
 struct Flags {
   flags::JoinFlags join;
-  std::string listen = "0.0.0.0:0", advertise, bandwidth, memory = "0", pace, kernel, metrics, log_level = "info",
-              transports = "auto", shm_directory = "/dev/shm", rdma_device, rdma_near;
+  std::string await_jobs, listen = "0.0.0.0:0", advertise, bandwidth, memory = "0", pace, kernel, metrics,
+                          log_level = "info", transports = "auto", shm_directory = "/dev/shm", rdma_device, rdma_near;
   int index = -1;
   double start_timeout = 60, yield_above = 0, rdma_poll = 0;
   bool background = false;
 };
 
 void add_flags(flags::Command& app, Flags& flags) {
-  flags::add_coordinator(app, flags.join).required();
-  app.add_text("--listen", flags.listen, "Address for workers to connect to, HOST:PORT; port 0: any free port")
+  flags::add_coordinator(app, flags.join);
+  app.add_text(
+         "--await-jobs", flags.await_jobs,
+         "Instead of --coordinator: wait on HOST:PORT for the invitations of jobs, and serve one after the other. "
+         "--token-file then has a token of the summers, which their inviters know")
+      .address();
+  app.add_text("--listen", flags.listen,
+               "Address for workers to connect to, HOST:PORT; port 0: any free port. With --await-jobs by default any "
+               "port of its HOST")
       .show_default()
       .address();
   app.add_text("--advertise", flags.advertise, "HOST at which workers reach this summer, if not that of --listen");
@@ -91,20 +99,42 @@ void add_flags(flags::Command& app, Flags& flags) {
   flags::add_log_level(app, flags.log_level);
 }
 
-absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
-  ServerOptions options;
-  GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(flags.join.coordinator));
+// Sets the addresses of a summer that waits for jobs. Its invitations name the coordinator, the job, and the host at
+// which the summer is reached if it listens on all addresses.
+absl::Status set_waiting_addresses(const flags::Command& app, const Flags& flags, ServerOptions& options) {
+  for (const char* flag : {"--coordinator", "--job", "--index", "--ca-file"}) {
+    if (app.has_on_command_line(flag)) {
+      return absl::InvalidArgumentError(absl::StrCat(flag, " is of one job, and --await-jobs serves many: give one"));
+    }
+  }
+  GLN_ASSIGN_OR_RETURN(const Address waiting, Address::parse(flags.await_jobs));
+  if (!app.has_on_command_line("--listen")) options.listen = {waiting.host, 0};
+  return absl::OkStatus();
+}
+
+absl::Status set_addresses(const flags::Command& app, const Flags& flags, ServerOptions& options) {
   GLN_ASSIGN_OR_RETURN(options.listen, Address::parse(flags.listen));
   options.advertise = flags.advertise;
   if (is_unspecified(flags.advertise)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--advertise ", flags.advertise, ": expected an address or a name of this machine, at which workers reach it"));
   }
+  if (!flags.await_jobs.empty()) return set_waiting_addresses(app, flags, options);
+  if (flags.join.coordinator.empty()) {
+    return absl::InvalidArgumentError("--coordinator or --await-jobs is required");
+  }
+  GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(flags.join.coordinator));
   if (flags.advertise.empty() && is_unspecified(options.listen.host)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--listen ", flags.listen,
         " is not an address at which workers can reach this summer; give an address of this machine, or --advertise"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServerOptions> to_options(const flags::Command& app, const Flags& flags) {
+  ServerOptions options;
+  GLN_RETURN_IF_ERROR(set_addresses(app, flags, options));
   options.job = flags.join.job;
   if (flags.index >= 0) options.index = static_cast<uint32_t>(flags.index);
   if (!flags.bandwidth.empty()) {
@@ -138,57 +168,24 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
   return options;
 }
 
-// Computes the pause of a summer before it joins a job again that went on without it. The pause doubles if the job goes
-// on without the summer again within a minute, as happens while some worker can't reach the summer.
-class RejoinBackoff {
- public:
-  absl::Duration next(absl::Duration served) {
-    if (served > kLongEnough) pause_ = absl::ZeroDuration();
-    return pause_ = next_pause(pause_, kLeast, kMost);
-  }
-
- private:
-  static constexpr absl::Duration kLeast = absl::Milliseconds(250);
-  static constexpr absl::Duration kMost = absl::Seconds(30);
-  static constexpr absl::Duration kLongEnough = absl::Minutes(1);
-
-  absl::Duration pause_;  // the last one
-};
-
 // Makes the summer leave as SIGTERM does, in every state of the summer. If that takes too long, ends the process; its
 // connections then close, which tells the job the same.
 Watch::Actions leave_or_exit() {
   return {read_usage, [] { kill(getpid(), SIGTERM); }, [] { _exit(0); }};
 }
 
-// Serves until the job ends, a signal asks the summer to leave, or other processes need the machine. If the job counts
-// the summer as lost, the summer joins the job again.
 absl::Status serve(const Env& env, ServerOptions options, const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-summer", kSignalTimeout));
   std::optional<Watch> watch;
   if (flags.yield_above > 0) options.watch = &watch.emplace(env, flags.yield_above, leave_or_exit());
   if (flags.background) run_in_background();  // but for the threads above, which sleep until they are needed
-  RejoinBackoff backoff;
-  absl::Status status;
-  bool stop_requested = false;
-  while (true) {
-    const absl::Duration began = env.clock->since_start();
-    GLN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::create(env, options));
-    signals.during([&] { status = server->run(); },
-                   [&](int signal) {
-                     env.log->info("leaving", "signal", signal);
-                     stop_requested = true;
-                     server->stop();
-                   });
-    if (!absl::IsAborted(status) || stop_requested) {
-      if (!stop_requested) exit_after(kShutdownTimeout, status.ok() ? 0 : 1, status.message());
-      return status;
-    }
-    const absl::Duration pause = backoff.next(env.clock->since_start() - began);
-    env.log->warning("the job went on without this summer", "reason", status.message(), "joins again in",
-                     absl::FormatDuration(pause));
-    if (signals.wait(pause) != 0) return absl::OkStatus();
+  if (!flags.await_jobs.empty()) {
+    GLN_ASSIGN_OR_RETURN(const Address address, Address::parse(flags.await_jobs));
+    return await_jobs(env, signals, address, options);
   }
+  const JobOutcome outcome = serve_job(env, signals, options);
+  if (!outcome.stop_requested) exit_after(kShutdownTimeout, outcome.status.ok() ? 0 : 1, outcome.status.message());
+  return outcome.status;
 }
 
 }  // namespace
@@ -201,7 +198,7 @@ int main(int argc, char** argv) {
   Flags flags;
   gleaner::service::add_flags(app, flags);
   if (const std::optional<int> status = app.parse(argc, argv)) return *status;
-  const auto options = gleaner::service::to_options(flags);
+  const auto options = gleaner::service::to_options(app, flags);
   const auto level = gleaner::parse_log_level(flags.log_level);
   const absl::Status usage = options.ok() ? level.status() : options.status();
   if (!usage.ok()) return app.report(usage);

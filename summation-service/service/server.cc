@@ -89,6 +89,12 @@ void Server::stop() {
   });
 }
 
+void Server::give_up_joining(const absl::Status& why) {
+  mailbox_.post([this, why] {
+    if (!welcome_.has_value()) ending_.end(why);
+  });
+}
+
 void Server::on_event(const member::Event& event) {
   mailbox_.post([this, event] { std::visit([this](const auto& each) { handle(each); }, event); });
 }
@@ -97,6 +103,7 @@ void Server::handle(const control::Welcome& welcome) {
   const bool is_same = welcome_.has_value() && welcome.member == welcome_->member && welcome.secret == welcome_->secret;
   welcome_ = welcome;
   ending_.set_deadline(welcome.deadline);
+  if (options_.on_joined != nullptr) options_.on_joined();
   if (is_same) return;  // the summer stays, since workers may have connected to it
   if (summer_ != nullptr) summer_->disconnect(absl::UnavailableError("this summer has another number in the job now"));
   summer_ = std::make_unique<Summer>(env_, engine::Options{job_, welcome.member, options_.memory_cap_bytes}, &*kernels_,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ struct ServerOptions {
   bool pace_by_plan = false;
   // The watch of this machine; the server publishes its figures as metrics. Null: none. It must outlive the server.
   const Watch* watch = nullptr;
+  // Called on run()'s thread when the summer has become a member of the job, and again after each return. Null: not.
+  std::function<void()> on_joined;
 };
 
 // create() makes a server. run() runs on the caller's thread. Any thread may call stop().
@@ -55,6 +58,8 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
 
   // Leaves the job: run() returns when no member needs this summer, or after 1.8 s.
   void stop();
+  // Ends run() with `why`, unless the summer has joined the job.
+  void give_up_joining(const absl::Status& why);
 
  private:
   Server(const Env& env, const ServerOptions& options);

@@ -106,6 +106,63 @@ def run_job(
     return subprocess.CompletedProcess(command, job.returncode, out, err)
 
 
+def start_ranks(
+    script: str | Path, ranks: int, *arguments: str, folder: Path | None = None, **variables: str
+) -> list[subprocess.Popen[str]]:
+    """Starts the ranks of a program of programs/ as torchrun does, which does not run with the Python of Debian 12.
+
+    Args:
+        script: Name of the program, or the path of another one.
+        ranks: Number of ranks, all on this machine.
+        arguments: Arguments of the program.
+        folder: Working directory of the ranks.
+        variables: More environment variables of the ranks.
+    """
+    require_build()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
+        "GROUP_RANK": "0",
+        "TORCHELASTIC_RUN_ID": "1",
+        **variables,
+    }
+    return [
+        subprocess.Popen(
+            [sys.executable, str(PROGRAMS / script), *arguments],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment(**common, RANK=str(rank), LOCAL_RANK=str(rank)),
+        )
+        for rank in range(ranks)
+    ]
+
+
+def end_of_ranks(ranks: list[subprocess.Popen[str]]) -> subprocess.CompletedProcess[str]:
+    """Waits for all ranks. Returns the exit status of the first one that failed, else 0, and the output of all."""
+    try:
+        outputs = [rank.communicate(timeout=TIMEOUT)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+    status = next((rank.returncode for rank in ranks if rank.returncode), 0)
+    return subprocess.CompletedProcess([], status, "".join(outputs), "")
+
+
+def run_ranks(
+    script: str | Path, ranks: int, *arguments: str, folder: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs start_ranks() to the end."""
+    return end_of_ranks(start_ranks(script, ranks, *arguments, folder=folder, **variables))
+
+
 def checks_of(program: str) -> list[str]:
     """Returns the names of the checks in a program of programs/, in order."""
     return re.findall(r"^def (check_\w+)\(", (PROGRAMS / program).read_text(), re.MULTILINE)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-import socket
 import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
-from conftest import PROGRAMS, TIMEOUT, assert_passed, checks_of, environment, run_job
+from conftest import PROGRAMS, assert_passed, checks_of, run_job, run_ranks
 
 pytest.importorskip("torch")
 
@@ -21,40 +19,13 @@ RANKS = 3
 Run = Callable[[str], subprocess.CompletedProcess[str]]
 
 
-def by_environment(program: str, ranks: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program as torchrun does. The torchrun of Debian 12 does not run with its Python."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAMS / program), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment(
-                **common, RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(ranks)
-            ),
-        )
-        for rank in range(ranks)
-    ]
-    try:
-        outputs = [process.communicate(timeout=TIMEOUT)[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    return subprocess.CompletedProcess([], max(process.returncode for process in processes), "".join(outputs), "")
-
-
 @pytest.fixture(scope="module")
 def run() -> Run:
     """Returns a function that runs the checks by a launcher, and each launcher once."""
     launchers: dict[str, Callable[[], subprocess.CompletedProcess[str]]] = {
         "gleaner run": lambda: run_job(PROGRAM, workers=RANKS, summers=0),
         "gleaner run with summers": lambda: run_job(PROGRAM, workers=RANKS, summers=2),
-        "environment": lambda: by_environment(PROGRAM, RANKS),
+        "environment": lambda: run_ranks(PROGRAM, RANKS),
     }
     return functools.cache(lambda launcher: launchers[launcher]())
 
@@ -83,7 +54,7 @@ def test_lost_ranks_are_named(collective: str) -> None:
 
 
 def test_lost_ranks_are_named_without_a_launcher_of_gleaner() -> None:
-    done = by_environment(LOST, 2, "all_reduce")
+    done = run_ranks(LOST, 2, "all_reduce")
     assert "worker 1" in done.stdout.partition("lost: ")[2], done.stdout + done.stderr
 
 
@@ -96,3 +67,8 @@ def test_ranks_that_differ_get_errors(difference: str) -> None:
 def test_jobs_with_local_ranks_are_refused() -> None:
     done = run_job(PROGRAM, workers=1, local_ranks=2)
     assert "--local-ranks" in done.stderr and done.returncode == 1
+
+
+def test_no_zombie_of_the_coordinator_is_left() -> None:
+    done = run_ranks("distributed_reaped.py", 1)
+    assert done.returncode == 0 and "reaped" in done.stdout, done.stdout

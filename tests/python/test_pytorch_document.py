@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, TIMEOUT, environment, require_build
+from conftest import ROOT, run_ranks
 
 torch = pytest.importorskip("torch")
 
@@ -36,41 +33,12 @@ if torch.distributed.get_rank() == 0:
 
 def train(program: str, backend: str, folder: Path) -> list[torch.Tensor]:
     """Runs a program with a backend on RANKS ranks, and returns the parameters of its model in float64."""
-    require_build()
     result, script = folder / f"{backend}.pt", folder / f"train_{backend}.py"
     lines = program.replace('"gleaner"', f'"{backend}"').splitlines()
     assert lines[-1].endswith("destroy_process_group()")
     script.write_text("\n".join([BEFORE, *lines[:-1], SAVE.replace("RESULT", repr(str(result))), lines[-1]]))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    # As torchrun does, which does not run in Debian 12.
-    common = {
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "WORLD_SIZE": str(RANKS),
-        "TORCHELASTIC_RUN_ID": "1",
-    }
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(script)],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment(
-                **common, RANK=str(rank), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(RANKS), GROUP_RANK="0"
-            ),
-        )
-        for rank in range(RANKS)
-    ]
-    try:
-        outputs = [rank.communicate(timeout=TIMEOUT)[0] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
-    assert not any(rank.returncode for rank in ranks), "\n".join(outputs)
+    done = run_ranks(script, RANKS, folder=folder)
+    assert done.returncode == 0, done.stdout
     return torch.load(result)
 
 

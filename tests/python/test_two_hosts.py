@@ -161,3 +161,69 @@ def test_a_peer_that_gets_out_of_reach_in_one_direction_is_named(hosts: Hosts, t
         status, _, err = end_of(worker)
         assert status != 0
         assert f"worker 0 reports: worker/1 at {away}" in err, err
+
+
+RANK = """
+import sys, torch, gleaner.torch.distributed
+from gleaner import process
+torch.distributed.init_process_group("gleaner", init_method=sys.argv[1], rank=int(sys.argv[2]), world_size=2)
+ones = torch.ones(1 << 19)
+torch.distributed.all_reduce(ones)
+print(ones[0].item(), process.current().transports())
+torch.distributed.destroy_process_group()
+"""
+
+
+class Ranks:
+    """Two ranks of torch.distributed, without any variable of a launcher."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        pytest.importorskip("torch")
+        self._hosts = hosts
+
+    def start(self, host: int, init_method: str, rank: int, **more: str) -> subprocess.Popen[str]:
+        cleared = [word for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_WORLD_SIZE") for word in ("-u", name)]
+        command = ["env", *cleared, *(f"{name}={value}" for name, value in more.items())]
+        return self._hosts.start(host, *command, sys.executable, "-c", RANK, init_method, str(rank))
+
+
+def test_ranks_reach_rank_0_at_the_host_of_init_method(hosts: Hosts) -> None:
+    ranks = Ranks(hosts)
+    started = [ranks.start(rank, f"tcp://{HOSTS[0]}:29500", rank) for rank in range(2)]
+    for rank in started:
+        status, out, err = end_of(rank)
+        assert status == 0 and out.startswith("2.0 "), err
+
+
+def test_ranks_that_cannot_know_the_host_of_rank_0_say_so(hosts: Hosts, tmp_path: Path) -> None:
+    ranks = Ranks(hosts)
+    ranks.start(0, f"file://{tmp_path}/store", 0)
+    status, _, err = end_of(ranks.start(1, f"file://{tmp_path}/store", 1))
+    assert status != 0 and "set MASTER_ADDR" in err, err
+
+
+def waiting_summer(hosts: Hosts, folder: Path) -> dict[str, str]:
+    """Starts a summer on the second host that waits for jobs at port 7100 of all addresses. Returns its variables."""
+    token = folder / "summers.token"
+    token.write_text("0123456789abcdef0123456789abcdef")
+    summer = hosts.start(1, str(SUMMER), "--await-jobs", "0.0.0.0:7100", "--token-file", str(token))
+    read_until(summer, "waiting for jobs on ")
+    return {"GLEANER_SUMMERS": f"{HOSTS[1]}:7100", "GLEANER_SUMMERS_TOKEN_FILE": str(token)}
+
+
+def test_an_invited_summer_of_another_host_serves(hosts: Hosts, tmp_path: Path) -> None:
+    """All ranks are on one host, at a loopback address. The summer learns from the invitation where they are."""
+    variables = waiting_summer(hosts, tmp_path)
+    ranks = Ranks(hosts)
+    started = [ranks.start(0, "tcp://127.0.0.1:29500", rank, **variables) for rank in range(2)]
+    for rank in started:
+        status, out, err = end_of(rank)
+        assert status == 0 and out.startswith("2.0 ") and "tcp: " in out and "summer/0" in out, out + err
+
+
+def test_a_loopback_address_of_an_inviter_is_named(hosts: Hosts, tmp_path: Path) -> None:
+    variables = waiting_summer(hosts, tmp_path)
+    command = [str(GLEANER), "coordinator", "--listen", "127.0.0.1:0", "--workers", "1", "--token-file"]
+    coordinator = hosts.start(0, *command, str(tmp_path / "token"), **variables)
+    line = next(line for line in coordinator.stderr if "without an invited summer" in line)
+    assert "leads each host to itself" in line and "--listen" in line

@@ -2,16 +2,19 @@
 
 `gleaner run` and a TrainingJob tell the processes their coordinator. Without one, as under torchrun, rank 0 starts a
 coordinator, and the store of torch.distributed carries its address and token to the other ranks. The coordinator ends
-by itself after the last rank has left, and a lost rank ends it as in every job.
+by itself after the last rank has left, and a lost rank ends it as in every job. It invites the summers that
+GLEANER_SUMMERS of rank 0 names; `gleaner coordinator` reads that variable, and GLEANER_SUMMERS_TOKEN_FILE.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import os
 import re
-import secrets
 import socket
 import sys
+import threading
 import time
 from multiprocessing import util
 from typing import Any, Optional
@@ -96,6 +99,7 @@ def leave(failed: bool = False) -> None:
     if _own is not None and not _present.session.inherited:
         own, _own, _present = _own, None, None
         try:
+            own.report()
             process.shutdown(failed)
         except GleanerError as error:  # every result that the program has waited for is right all the same
             print(f"gleaner: this rank left the job after an error: {error}", file=sys.stderr, flush=True)
@@ -110,7 +114,10 @@ def _open(store: Any, rank: int, size: int) -> Session:
             process.init()
         else:
             _own = _OwnCoordinator(store, rank, size)
-            process.init(**_own.options)
+            try:
+                process.init(**_own.options)
+            finally:
+                _own.report()
             util.Finalize(None, leave, exitpriority=0)  # children of multiprocessing do not run atexit's functions
     session = process.current()
     info = session.rank_info
@@ -130,8 +137,8 @@ def _open(store: Any, rank: int, size: int) -> Session:
 class _OwnCoordinator:
     """The coordinator of a job without one: rank 0 runs it, and all ranks learn of it from the store.
 
-    The store carries the port. Each rank takes the host from its own MASTER_ADDR, by which it reaches rank 0. The token
-    is in a file without a name, which ends with the process.
+    The store carries the port. Each rank takes the host from its own MASTER_ADDR or init_method, by which it reaches
+    rank 0. The token is in a file without a name, which ends with the process.
 
     Attributes:
         options: Arguments of Session.
@@ -139,37 +146,79 @@ class _OwnCoordinator:
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
         key = f"gleaner/coordinator/{_times_joined}"  # the store may be that of an earlier default group
+        name = _name_of_rank_0(store)
+        self._token = _hidden_file("token")
+        self._output: Optional[_Output] = None
         if rank == 0:
-            token = secrets.token_hex(32)
-            self._file = _hidden_file("token", token)
+            self._output = _Output()
             try:
-                port = _start(_path(self._file), size)
+                port = _start(_path(self._token), name, size, self._output)
             except GleanerError as error:
                 store.set(key, f"error {error}")
                 raise
-            store.set(key, f"{port} {token}")
+            token = os.pread(self._token, 1 << 12, 0).decode().strip()  # which the coordinator has made
+            store.set(key, f"{port} {_machine()} {token}")
         else:
-            port, token = store.get(key).decode().split(" ", 1)
+            port, _, said = store.get(key).decode().partition(" ")
             if port == "error":
-                raise UnavailableError(f"rank 0 could not start a coordinator: {token}")
-            self._file = _hidden_file("token", token)
+                raise UnavailableError(f"rank 0 could not start a coordinator: {said}")
+            machine, token = said.split(" ")
+            if name is None and machine != _machine():
+                raise FailedPreconditionError(
+                    "rank 0 is on another machine, and this rank does not know its address: set MASTER_ADDR on all "
+                    "ranks to an address of the machine of rank 0"
+                )
+            os.pwrite(self._token, token.encode(), 0)
         self.options = {
-            "coordinator": f"{_host_of_rank_0()}:{port}",
+            "coordinator": f"{_address(name)}:{port}",
             "worker": rank,
             "local_rank": 0,
             "local_size": 1,
-            "token_file": _path(self._file),
+            "token_file": _path(self._token),
         }
 
+    def report(self) -> None:
+        """Passes on what the coordinator has logged since the last call, for example summers that did not come."""
+        if self._output is not None:
+            for line in self._output.new_log_lines():
+                print(line, file=sys.stderr, flush=True)
+
     def forget(self) -> None:
+        os.close(self._token)
+        if self._output is not None:
+            self._output.close()
+
+
+class _Output:
+    """Output of the coordinator, in a file without a name: it may write after this process has ended.
+
+    Attributes:
+        path: Path of the file.
+    """
+
+    def __init__(self) -> None:
+        self._file = _hidden_file("coordinator")
+        self._reported = 0  # bytes
+        self.path = _path(self._file)
+
+    def text(self) -> str:
+        return os.pread(self._file, 1 << 20, 0).decode(errors="replace")
+
+    def new_log_lines(self) -> list[str]:
+        """Returns the whole lines of the log since the last call."""
+        new = os.pread(self._file, 1 << 20, self._reported)
+        new = new[: new.rfind(b"\n") + 1]
+        self._reported += len(new)
+        return re.findall(r"^\S+ (?:warning|error) coordinator: .*$", new.decode(errors="replace"), re.MULTILINE)
+
+    def close(self) -> None:
         os.close(self._file)
 
 
-def _hidden_file(name: str, text: str = "") -> int:
+def _hidden_file(name: str) -> int:
     """Returns the descriptor of a new file without a name, which only this user can read."""
     file = os.memfd_create(f"gleaner-{name}")
     os.fchmod(file, 0o600)
-    os.pwrite(file, text.encode(), 0)
     return file
 
 
@@ -177,47 +226,79 @@ def _path(file: int) -> str:
     return f"/proc/{os.getpid()}/fd/{file}"
 
 
-def _start(token_file: str, workers: int) -> str:
-    """Starts a coordinator for this many workers and returns its port.
+def _start(token_file: str, name: Optional[str], workers: int, output: _Output) -> str:
+    """Starts a coordinator for this many workers and returns its port. The coordinator makes the token.
 
     It runs on after this process, until the job has ended, since other ranks may leave later.
     """
     command = [str(_programs.find("gleaner")), "coordinator", "--workers", str(workers), "--log-level", "warning"]
-    command += ["--listen", f"{_host_to_listen(workers)}:0", "--token-file", token_file]
-    output = _hidden_file("coordinator")  # ranks report the job's errors, so nobody needs to read this later
+    command += ["--listen", f"{_host_to_listen(name, workers)}:0", "--token-file", token_file]
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, _path(output), os.O_WRONLY | os.O_APPEND, 0),
+        (os.POSIX_SPAWN_OPEN, 1, output.path, os.O_WRONLY | os.O_APPEND, 0),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
-    try:
-        child = os.posix_spawn(command[0], command, os.environ, file_actions=files, setsid=True)
-        while True:
-            written = os.pread(output, 1 << 16, 0).decode(errors="replace")
-            found = re.search(r"listening on \S+:(\d+)\n", written)
-            if found is not None:
-                return found[1]
-            ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
-                code = os.waitstatus_to_exitcode(status)
-                raise UnavailableError(f"`{' '.join(command)}` ended with status {code}: {written}")
-            time.sleep(0.005)
-    finally:
-        os.close(output)
+    child = os.posix_spawn(command[0], command, os.environ, file_actions=files, setsid=True)
+    while True:
+        found = re.search(r"listening on \S+:(\d+)\n", output.text())
+        if found is not None:
+            threading.Thread(target=_reap, args=(child,), name="gleaner-coordinator", daemon=True).start()
+            return found[1]
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            raise UnavailableError(f"`{' '.join(command)}` ended with status {code}: {output.text()}")
+        time.sleep(0.005)
 
 
-def _host_of_rank_0() -> str:
-    """Returns the address of MASTER_ADDR, as a part of HOST:PORT."""
-    name = os.environ.get("MASTER_ADDR", "127.0.0.1")
+def _reap(child: int) -> None:
+    """Waits until the coordinator ends, so that no zombie is left in a program that runs on."""
+    with contextlib.suppress(ChildProcessError):  # the program itself may have waited for any child
+        os.waitpid(child, 0)
+
+
+def _machine() -> str:
+    """Returns an id of the network namespace of this process, within which a loopback address leads to rank 0."""
+    with open("/proc/sys/kernel/random/boot_id") as boot:
+        return f"{boot.read().strip()}/{os.stat('/proc/self/ns/net').st_ino}"
+
+
+def _name_of_rank_0(store: Any) -> Optional[str]:
+    """Returns the host of MASTER_ADDR or, without it, of init_method tcp://. None: neither is given."""
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    return os.environ.get("MASTER_ADDR") or getattr(store, "host", None) or None
+
+
+def _address(name: Optional[str]) -> str:
+    """Returns the address of rank 0, as a part of HOST:PORT."""
     try:
-        family, _, _, _, address = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(name or "127.0.0.1", None, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise UnavailableError(f"MASTER_ADDR {name!r} has no address: {error}") from None
+        raise UnavailableError(f"the host of rank 0, {name!r}, has no address: {error}") from None
     return f"[{address[0]}]" if family == socket.AF_INET6 else address[0]
 
 
-def _host_to_listen(workers: int) -> str:
-    """Returns where rank 0 listens: at MASTER_ADDR, or everywhere if ranks of other machines can't know it as that."""
-    host = _host_of_rank_0()
-    is_alone = int(os.environ.get("LOCAL_WORLD_SIZE", workers)) >= workers
-    return host if is_alone or not host.startswith(("127.", "[::1]")) else "0.0.0.0"
+def _host_to_listen(name: Optional[str], workers: int) -> str:
+    """Returns where rank 0 listens: at its address, or everywhere if that leads others to their own machine.
+
+    A machine's own name may stand for a loopback address on that machine, and for another address elsewhere.
+    """
+    address = _address(name)
+    if not _is_loopback(address):
+        return address
+    is_alone = name is None or _is_loopback(name)
+    if "LOCAL_WORLD_SIZE" in os.environ:
+        is_alone = int(os.environ["LOCAL_WORLD_SIZE"]) >= workers
+    summers = [summer.strip().rpartition(":")[0] for summer in os.environ.get("GLEANER_SUMMERS", "").split(",")]
+    are_here = all(_is_loopback(host) for host in summers if host)
+    everywhere = "[::]" if address.startswith("[") else "0.0.0.0"
+    return address if is_alone and are_here else everywhere
+
+
+def _is_loopback(host: str) -> bool:
+    """Returns whether a host, as a part of HOST:PORT, is written as a loopback address or as localhost."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
