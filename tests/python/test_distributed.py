@@ -1,4 +1,4 @@
-"""Tests backend gleaner of torch.distributed: all checks of distributed_checks.py, and a rank that is lost."""
+"""Tests backend gleaner of torch.distributed: all checks of its two programs, and a rank that is lost."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from collections.abc import Callable
 import pytest
 from conftest import PROGRAMS, assert_passed, checks_of, run_job, run_ranks
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 PROGRAM = "distributed_checks.py"
+PROGRAM_2 = "distributed_torch_2_checks.py"
 LOST = "distributed_lost.py"
 DIFFERENCES = "distributed_differences.py"
 RANKS = 3
-Run = Callable[[str], subprocess.CompletedProcess[str]]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
     """Returns a function that runs the checks by a launcher, and each launcher once."""
-    launchers: dict[str, Callable[[], subprocess.CompletedProcess[str]]] = {
-        "gleaner run": lambda: run_job(PROGRAM, workers=RANKS, summers=0),
-        "gleaner run with summers": lambda: run_job(PROGRAM, workers=RANKS, summers=2),
-        "environment": lambda: run_ranks(PROGRAM, RANKS),
+    launchers: dict[str, Callable[[str], subprocess.CompletedProcess[str]]] = {
+        "gleaner run": lambda program: run_job(program, workers=RANKS, summers=0),
+        "gleaner run with summers": lambda program: run_job(program, workers=RANKS, summers=2),
+        "environment": lambda program: run_ranks(program, RANKS),
     }
-    return functools.cache(lambda launcher: launchers[launcher]())
+    return functools.cache(lambda launcher, program=PROGRAM: launchers[launcher](program))
 
 
 @pytest.mark.parametrize("launcher", ["gleaner run", "gleaner run with summers", "environment"])
@@ -39,6 +40,14 @@ def test_distributed(run: Run, launcher: str, check: str) -> None:
 @pytest.mark.parametrize("launcher", ["gleaner run", "gleaner run with summers", "environment"])
 def test_ends_well(run: Run, launcher: str) -> None:
     assert run(launcher).returncode == 0, run(launcher).stdout + run(launcher).stderr
+
+
+@pytest.mark.skipif(torch.__version__ < "2", reason="the checks need PyTorch 2")
+@pytest.mark.parametrize("launcher", ["gleaner run with summers", "environment"])
+@pytest.mark.parametrize("check", checks_of(PROGRAM_2))
+def test_distributed_with_torch_2(run: Run, launcher: str, check: str) -> None:
+    assert_passed(run(launcher, PROGRAM_2), check, ranks=RANKS)
+    assert run(launcher, PROGRAM_2).returncode == 0
 
 
 def names_in(program: str) -> list[str]:

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from gleaner.errors import InvalidArgumentError
-from gleaner.torch.distributed import job
+from gleaner.torch.distributed import job, reductions
 from gleaner.torch.distributed.channels import Channels
 from gleaner.torch.distributed.collectives import Collectives
 from gleaner.torch.distributed.works import GleanerWork, JoinedWork, for_cpp
@@ -106,32 +106,33 @@ class ProcessGroup(dist.ProcessGroup):
     # Reductions
 
     def allreduce(self, tensors: Any, options: Any = None, op: Any = None, timeout: Any = None) -> GleanerWork:
-        reduce_op = _op(options, op)
-        return self._collectives.all_reduce(_list(tensors), reduce_op, _seconds(options, timeout))
+        reduce_op, given = reductions.premultiplied(_op(options, op), _list(tensors), in_place=True)
+        return self._collectives.all_reduce(given, reduce_op, _seconds(options, timeout))
 
     def allreduce_coalesced(self, tensors: Any, options: Any = None) -> GleanerWork:
-        return self._collectives.all_reduce(_list(tensors), _op(options), _seconds(options))
+        return self.allreduce(tensors, options)
 
     def reduce(
         self, tensors: Any, options: Any = None, root: int = 0, op: Any = None, timeout: Any = None
     ) -> GleanerWork:
         root = getattr(options, "rootRank", root)
-        return self._collectives.reduce(_only(tensors), _op(options, op), root, _seconds(options, timeout))
+        is_root = self.rank() == root  # other ranks keep their tensors
+        reduce_op, given = reductions.premultiplied(_op(options, op), [_only(tensors)], in_place=is_root)
+        return self._collectives.reduce(given[0], reduce_op, root, _seconds(options, timeout))
 
     def reduce_scatter(
         self, outputs: Any, inputs: Any, options: Any = None, op: Any = None, timeout: Any = None
     ) -> GleanerWork:
-        given = _list(inputs)
-        given = given[0] if isinstance(given[0], (list, tuple)) else given
-        return self._collectives.reduce_scatter(_only(outputs), given, _op(options, op), _seconds(options, timeout))
+        parts = _list(inputs)
+        parts = parts[0] if isinstance(parts[0], (list, tuple)) else parts
+        reduce_op, given = reductions.premultiplied(_op(options, op), parts, in_place=False)
+        return self._collectives.reduce_scatter(_only(outputs), given, reduce_op, _seconds(options, timeout))
 
-    def reduce_scatter_single(self, output: Any, given: Any, options: Any = None, timeout: Any = None) -> GleanerWork:
-        return self._collectives.reduce_scatter(output, [given], _op(options), _seconds(options, timeout))
+    def reduce_scatter_single(self, output: Any, whole: Any, options: Any = None, timeout: Any = None) -> GleanerWork:
+        return self.reduce_scatter(output, [whole], options, timeout=timeout)
 
     def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, options: Any = None) -> GleanerWork:
-        return JoinedWork(
-            [self.reduce_scatter_single(output, given, options) for output, given in zip(outputs, inputs)]
-        )
+        return JoinedWork([self.reduce_scatter_single(output, whole, options) for output, whole in zip(outputs, inputs)])
 
     # Collectives that move
 

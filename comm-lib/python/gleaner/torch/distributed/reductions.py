@@ -7,6 +7,7 @@ All other types and operations are PyTorch's, from the left to the right.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import Any, Callable
 
 import torch
@@ -15,6 +16,7 @@ from torch.distributed import ReduceOp
 from gleaner.errors import InvalidArgumentError
 from gleaner.session import Op
 from gleaner.sums import sum_memory
+from gleaner.torch.distributed import memory
 from gleaner.torch.tensors import DATA_TYPES
 
 # By the operation's name, which PyTorch 1.13 and 2 spell in the same way.
@@ -35,6 +37,7 @@ _TYPES = (
 _MOST_TYPES = 200
 _MOVES = ("MOVE", "BARRIER", *_STEPS)  # MOVE: no reduction
 _KERNEL_OPS = {"SUM": Op.SUM, "AVG": Op.AVERAGE}
+_PREMULTIPLIED = (torch.float32, torch.float64, torch.float16, torch.bfloat16)  # the types that PREMUL_SUM takes
 
 
 def name_of(op: Any) -> str:
@@ -59,6 +62,49 @@ def check(op: Any, tensor: torch.Tensor) -> str:
     if name == "AVG" and not (tensor.is_floating_point() or tensor.is_complex()):
         raise InvalidArgumentError(f"an average of {tensor.dtype} is not an integer: use ReduceOp.SUM")
     return name
+
+
+def premultiplied(op: Any, tensors: Sequence[torch.Tensor], in_place: bool) -> tuple[Any, list[torch.Tensor]]:
+    """Returns SUM, and tensors multiplied by the factor of a PREMUL_SUM. Returns other operations as they are.
+
+    As in NCCL, the factor is rounded to the type of the tensor, and each product as well. Ranks may have different
+    factors.
+
+    Args:
+        op: The operation of a reduction.
+        tensors: The contributions of this rank.
+        in_place: True: overwrites the tensors with their products. False: makes new tensors.
+
+    Raises:
+        InvalidArgumentError: A tensor has no type that PREMUL_SUM takes, or the operation tells no factor.
+    """
+    if name_of(op) != "PREMUL_SUM":
+        return op, list(tensors)
+    for tensor in tensors:
+        memory.check(tensor)
+        if tensor.dtype not in _PREMULTIPLIED:
+            names = ", ".join(str(dtype).rpartition(".")[2] for dtype in _PREMULTIPLIED)
+            raise InvalidArgumentError(f"ReduceOp.PREMUL_SUM takes tensors of {names}, not of {tensor.dtype}")
+    factor = _factor_of(op)
+    products = []
+    for tensor in tensors:
+        own = factor.detach() if isinstance(factor, torch.Tensor) else torch.tensor(factor, dtype=torch.float64)
+        own = own.to(tensor.device, tensor.dtype).reshape(())
+        if in_place:
+            tensor.detach().mul_(own)
+        products.append(tensor if in_place else tensor.detach() * own)
+    return ReduceOp.SUM, products
+
+
+def _factor_of(op: Any) -> Any:
+    """Returns the factor of a PREMUL_SUM: a number, or a tensor of one element."""
+    state = getattr(op, "__getstate__", lambda: None)()  # PyTorch 1.13 has no state, and tells no factor
+    if not isinstance(state, tuple) or len(state) != 2:
+        raise InvalidArgumentError(
+            "ReduceOp.PREMUL_SUM needs a factor: make it with torch.distributed._make_nccl_premul_sum(factor), with "
+            "PyTorch 2. With PyTorch 1.13 multiply the tensor before a SUM"
+        )
+    return state[1]
 
 
 def kind(tensor: torch.Tensor, op: str = "MOVE") -> int:
@@ -91,4 +137,4 @@ def reduce(op: str, rows: torch.Tensor, result: torch.Tensor) -> None:
         result.copy_(total / len(rows) if op == "AVG" else total)
 
 
-__all__ = ["ReduceOp", "check", "name_of", "reduce"]
+__all__ = ["ReduceOp", "check", "name_of", "premultiplied", "reduce"]
