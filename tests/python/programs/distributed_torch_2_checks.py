@@ -88,6 +88,117 @@ def check_fully_sharded_gradients_are_divided() -> None:
     torch.testing.assert_close(model.weight.grad.full_tensor(), whole.weight.grad)
 
 
+def check_gathers_into_one_tensor() -> None:
+    output = torch.empty(SIZE, 5) if RANK == 1 else None
+    dist.gather_single(torch.full((5,), float(RANK)), output, dst=1)
+    assert output is None or torch.equal(output, torch.arange(float(SIZE)).view(SIZE, 1).expand(SIZE, 5))
+
+
+def check_split_groups() -> None:
+    others = list(range(2, SIZE))
+    for _ in range(2):  # the second group of the same ranks has the same name
+        group = dist.split_group(split_ranks=[[1, 0], others], group_desc="halves")
+        members = [1, 0] if RANK < 2 else others
+        assert dist.get_process_group_ranks(group) == members and group.group_desc == "halves"
+        assert group.rank() == members.index(RANK) and group.size() == len(members)
+        for elements in SIZES:
+            tensor = torch.full((elements,), RANK + 1.0)
+            dist.all_reduce(tensor, group=group)
+            assert (tensor == sum(members) + len(members)).all()
+        gathered = [None] * len(members)
+        dist.all_gather_object(gathered, RANK, group=group)
+        assert gathered == members
+        dist.destroy_process_group(group)
+
+
+def check_split_groups_without_a_rank() -> None:
+    group = dist.split_group(split_ranks=[[0, 2]], timeout=datetime.timedelta(seconds=1))
+    assert (group is dist.GroupMember.NON_GROUP_MEMBER) == (RANK not in (0, 2))
+    if RANK == 0:
+        assert "after 1 s" in raises(RuntimeError, lambda: dist.barrier(group))
+    dist.barrier()
+    if RANK == 2:
+        dist.barrier(group)
+    dist.barrier()
+
+
+def check_split_groups_of_split_groups() -> None:
+    parent = dist.split_group(split_ranks=[list(reversed(range(SIZE)))])
+    group = dist.split_group(parent, [[0, 1]])
+    assert (group is dist.GroupMember.NON_GROUP_MEMBER) == (RANK < SIZE - 2)
+    if RANK >= SIZE - 2:
+        assert dist.get_process_group_ranks(group) == [SIZE - 1, SIZE - 2]
+        tensor = torch.full((3,), float(RANK))
+        dist.broadcast(tensor, group=group, group_src=0)
+        assert (tensor == SIZE - 1).all()
+
+
+def check_groups_with_local_synchronization() -> None:
+    if RANK < 2:
+        for _ in range(2):
+            group = dist.new_group([0, 1], use_local_synchronization=True)
+            tensor = torch.ones(3)
+            dist.all_reduce(tensor, group=group)
+            assert (tensor == 2).all()
+            dist.destroy_process_group(group)
+
+
+def check_coalesced_collectives() -> None:
+    for device in (None, torch.device("cpu")):
+        sums = [torch.full((elements,), RANK + 1.0) for elements in SIZES]
+        with dist._coalescing_manager(device=device):
+            for tensor in sums:
+                dist.all_reduce(tensor)
+        assert all((tensor == SIZE * (SIZE + 1) / 2).all() for tensor in sums)
+        rows, parts = [torch.empty(SIZE, n) for n in SIZES], [torch.empty(n) for n in SIZES]
+        with dist._coalescing_manager(device=device, async_ops=True) as gathers:
+            for row in rows:
+                dist.all_gather_into_tensor(row, torch.full((row.shape[1],), float(RANK)))
+        with dist._coalescing_manager(device=device, async_ops=True) as scatters:
+            for part in parts:
+                dist.reduce_scatter_tensor(part, torch.ones(SIZE * len(part)))
+        scatters.wait(), gathers.wait()
+        assert all((row == torch.arange(SIZE).view(SIZE, 1)).all() for row in rows)
+        assert all((part == SIZE).all() for part in parts)
+
+
+def check_coalesced_calls_of_several_kinds() -> None:
+    given, taken, told = torch.full((5,), float(RANK)), torch.empty(5), torch.full((3,), float(RANK))
+    with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as calls:
+        dist.irecv(taken, (RANK - 1) % SIZE)
+        dist.isend(given, (RANK + 1) % SIZE)
+        dist.broadcast(told, 1, async_op=True)
+    calls.wait()
+    assert (taken == (RANK - 1) % SIZE).all() and (told == 1).all()
+    with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as calls:
+        pass
+    calls.wait()
+    group = dist.distributed_c10d._get_default_group()
+    group._start_coalescing(torch.device("cpu"))
+    assert group._end_coalescing(torch.device("cpu")).get_future().wait() == []
+
+
+def check_functional_coalesced_collectives() -> None:
+    tensors = [torch.full((n,), RANK + 1.0) for n in SIZES]
+    gathered = functional.all_gather_single_coalesced(tensors, dist.group.WORLD)
+    for tensor, elements in zip(gathered, SIZES):
+        assert torch.equal(tensor.view(SIZE, -1), torch.arange(1.0, SIZE + 1).view(SIZE, 1).expand(SIZE, elements))
+    wholes = [torch.full((SIZE * n,), RANK + 1.0) for n in SIZES]
+    for tensor in functional.reduce_scatter_single_coalesced(wholes, "sum", [0] * len(SIZES), dist.group.WORLD):
+        assert (tensor == SIZE * (SIZE + 1) / 2).all()
+    for tensor in functional.all_reduce_coalesced(tensors, "sum", dist.group.WORLD):
+        assert (tensor == SIZE * (SIZE + 1) / 2).all()
+
+
+def check_batches_of_sends() -> None:
+    given, taken = [torch.full((5,), float(i)) for i in range(3)], [torch.empty(5) for _ in range(3)]
+    to, by = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+    receives = [dist.P2POp(dist.irecv, tensor, by) for tensor in taken]
+    for work in dist.batch_isend_irecv([*receives, *(dist.P2POp(dist.isend, tensor, to) for tensor in given)]):
+        work.wait()
+    assert all(torch.equal(*pair) for pair in zip(given, taken))
+
+
 if __name__ == "__main__":
     run_checks({name: value for name, value in globals().items() if not sys.argv[1:] or name in sys.argv[1:]})
     dist.destroy_process_group()

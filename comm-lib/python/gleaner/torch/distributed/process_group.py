@@ -20,6 +20,7 @@ from torch._C import _distributed_c10d as c10d
 from gleaner.errors import InvalidArgumentError
 from gleaner.torch.distributed import job, reductions
 from gleaner.torch.distributed.channels import Channels
+from gleaner.torch.distributed.coalescing import Coalescing, collected
 from gleaner.torch.distributed.collectives import Collectives
 from gleaner.torch.distributed.works import GleanerWork, JoinedWork, for_cpp
 
@@ -32,7 +33,7 @@ def create(options: Any, _: Any = None) -> ProcessGroup:
     return ProcessGroup(options.store, options.group_rank, options.group_size, timeout, options.global_ranks_in_group)
 
 
-class ProcessGroup(dist.ProcessGroup):
+class ProcessGroup(Coalescing, dist.ProcessGroup):
     """A process group whose collectives are Gleaner's. One thread at a time may call a group's methods.
 
     Args:
@@ -41,6 +42,7 @@ class ProcessGroup(dist.ProcessGroup):
         size: Number of ranks of the group.
         timeout: Limit of each collective.
         members: The members' ranks in the default group; None or empty: they tell each other by the store.
+        devices: Types of devices whose tensors the group takes.
 
     Raises:
         GleanerError: The job can't be joined; see gleaner.init().
@@ -49,7 +51,13 @@ class ProcessGroup(dist.ProcessGroup):
     supports_coalescing = False
 
     def __init__(
-        self, store: Any, rank: int, size: int, timeout: timedelta, members: Optional[Sequence[int]] = None
+        self,
+        store: Any,
+        rank: int,
+        size: int,
+        timeout: timedelta,
+        members: Optional[Sequence[int]] = None,
+        devices: Sequence[str] = ("cpu", "cuda"),
     ) -> None:
         super().__init__(rank, size)
         is_default = not dist.is_initialized()
@@ -59,6 +67,9 @@ class ProcessGroup(dist.ProcessGroup):
         elif not members:
             members = _tell_members(store, rank, size, joined.session.rank_info.rank)
         self._is_default = is_default
+        self._store = store
+        self._members = list(members)
+        self._splits = 0  # number of calls of split_group()
         self._sequence = 0
         self._timeout = timeout.total_seconds()
         number = joined.first_number if is_default else joined.numbers(store, "group", job.NUMBERS_OF_GROUP)
@@ -68,7 +79,7 @@ class ProcessGroup(dist.ProcessGroup):
             # PyTorch 2 keeps a group's name, and finds its devices, by the backends in it.
             kind = dist.ProcessGroup.BackendType.CUSTOM
             inner = _placeholder(store, rank, size, timeout)
-            for device in ("cpu", "cuda"):
+            for device in devices:
                 self._register_backend(torch.device(device), kind, inner)
             self._set_default_backend(kind)
         if is_default:
@@ -85,6 +96,47 @@ class ProcessGroup(dist.ProcessGroup):
 
     def _get_sequence_number_for_group(self) -> int:
         return self._sequence
+
+    def get_group_store(self) -> Any:
+        return self._store
+
+    def split_group(
+        self,
+        new_ranks: Sequence[int],
+        timeout: Optional[timedelta] = None,
+        opts: Any = None,
+        group_name: Optional[str] = None,
+        group_desc: Optional[str] = None,
+        device_types: Optional[Sequence[torch.device]] = None,
+    ) -> Optional[ProcessGroup]:
+        """Returns a new group of some ranks of this group, in this order; None on the other ranks.
+
+        All ranks of this group must call this, but groups that are made by one call may differ between ranks.
+
+        Args:
+            new_ranks: Ranks of this group.
+            timeout: Limit of each collective; None: that of `opts`, or of this group.
+            opts: Options of a backend, of which only the timeout counts.
+            group_name: Name of the new group.
+            group_desc: Its description.
+            device_types: Devices whose tensors it takes; None: those of this group.
+
+        Raises:
+            GleanerError: The session has failed.
+        """
+        self._splits += 1
+        if self.rank() not in new_ranks:
+            return None
+        # The name may be that of an earlier group, which has used its keys.
+        store = dist.PrefixStore(f"split/{self._splits}/{'.'.join(map(str, new_ranks))}", self._store)
+        limit = timeout or getattr(opts, "_timeout", None) or timedelta(seconds=self._timeout)
+        devices = [device.type for device in device_types or self._device_types]
+        members = [self._members[rank] for rank in new_ranks]
+        group = ProcessGroup(store, list(new_ranks).index(self.rank()), len(members), limit, members, devices)
+        if group_name is not None:
+            group._set_group_name(group_name)
+        group._set_group_desc(group_desc or f"{self.group_desc}:split:{self._splits}")
+        return group
 
     def shutdown(self) -> None:
         """Ends the group and, if it is the default group of a job that no launcher has made, leaves the job."""
@@ -132,7 +184,9 @@ class ProcessGroup(dist.ProcessGroup):
         return self.reduce_scatter(output, [whole], options, timeout=timeout)
 
     def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, options: Any = None) -> GleanerWork:
-        return JoinedWork([self.reduce_scatter_single(output, whole, options) for output, whole in zip(outputs, inputs)])
+        return JoinedWork(
+            [self.reduce_scatter_single(output, whole, options) for output, whole in zip(outputs, inputs)]
+        )
 
     # Collectives that move
 
@@ -163,6 +217,9 @@ class ProcessGroup(dist.ProcessGroup):
         root = getattr(options, "rootRank", root)
         into = outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
         return self._collectives.gather(into, _only(inputs), root, _seconds(options, timeout))
+
+    def gather_single(self, output: Any, given: Any, options: Any = None) -> GleanerWork:
+        return self.gather([output], [given], options)
 
     def scatter(
         self, outputs: Any, inputs: Any, options: Any = None, root: int = 0, timeout: Any = None
@@ -286,6 +343,17 @@ def _serving_cpp(name: str) -> Any:
 
     return called
 
+
+for _name in (
+    *("allreduce", "allreduce_coalesced", "reduce", "broadcast", "barrier", "send", "recv"),
+    *("reduce_scatter", "reduce_scatter_single", "_reduce_scatter_base"),
+    *("reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced"),
+    *("allgather", "all_gather_single", "_allgather_base", "allgather_coalesced"),
+    *("all_gather_single_coalesced", "allgather_into_tensor_coalesced"),
+    *("gather", "gather_single", "scatter", "alltoall", "all_to_all_single", "alltoall_base"),
+    *("recv_anysource", "recvAnysource"),
+):
+    setattr(ProcessGroup, _name, collected(getattr(ProcessGroup, _name)))
 
 _TORCH = str(Path(torch.__file__).parent)
 if not hasattr(dist.ProcessGroup, "_register_backend"):

@@ -170,6 +170,8 @@ class JoinedWork(GleanerWork):
 
         for work in self._works:
             work.get_future().add_done_callback(ended)
+        if not self._works:
+            self._take_end()
 
 
 class RequestWork(GleanerWork):
