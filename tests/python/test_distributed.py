@@ -6,6 +6,7 @@ import functools
 import re
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import PROGRAMS, assert_passed, checks_of, run_job, run_ranks
@@ -48,6 +49,18 @@ def test_ends_well(run: Run, launcher: str) -> None:
 def test_distributed_with_torch_2(run: Run, launcher: str, check: str) -> None:
     assert_passed(run(launcher, PROGRAM_2), check, ranks=RANKS)
     assert run(launcher, PROGRAM_2).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(torch.distributed, "_reconfigure"), reason="this PyTorch has no reconfigure()")
+def test_groups_change_their_ranks() -> None:
+    done = run_ranks("distributed_reconfigure.py", 4, "gleaner")
+    assert done.stdout.count("reconfigured\n") == 3, done.stdout
+
+
+@pytest.mark.skipif(not hasattr(torch.distributed, "_reconfigure"), reason="this PyTorch has no reconfigure()")
+def test_groups_of_elastic_jobs_change_their_ranks(tmp_path: Path) -> None:
+    done = run_job("distributed_rounds.py", str(tmp_path / "store"), workers=3, summers=1, flags=("--min-workers", "2"))
+    assert len(re.findall(r"reconfigured$", done.stdout, re.MULTILINE)) == 2, done.stdout + done.stderr
 
 
 def names_in(program: str) -> list[str]:

@@ -10,10 +10,20 @@ and in a TrainingJob. docs/pytorch.md tells what goes through summers.
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import torch.distributed as dist
 
-from gleaner.torch.distributed.process_group import NAME, ProcessGroup, create
+from gleaner.torch.distributed.process_group import NAME, ProcessGroup
+from gleaner.torch.distributed.reconfiguration import ReconfigurableGroup
+
+
+def create(options: Any, _: Any = None) -> ProcessGroup:
+    """Creates the process group of a rank, from the options of PyTorch's extended API."""
+    arguments = options.store, options.group_rank, options.group_size, options.timeout
+    if getattr(options, "enable_reconfigure", False) and not dist.is_initialized():
+        return ReconfigurableGroup(*arguments)
+    return ProcessGroup(*arguments, options.global_ranks_in_group)
 
 
 def register() -> None:

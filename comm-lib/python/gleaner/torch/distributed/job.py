@@ -26,7 +26,7 @@ from gleaner.errors import FailedPreconditionError, GleanerError, UnavailableErr
 from gleaner.session import Session
 
 # Numbers of groups of one init_process_group(). A session has at most 2**31 numbers.
-_NUMBERS = 1 << 20
+NUMBERS_OF_JOB = 1 << 20
 # Numbers that one process group has.
 NUMBERS_OF_GROUP = 2
 
@@ -45,7 +45,7 @@ class Job:
         self.session = session
         self.store = store
         self._generation = generation  # how often this process has joined before, the same on all ranks
-        self.first_number = generation * _NUMBERS
+        self.first_number = generation * NUMBERS_OF_JOB
 
     def numbers(self, store: Any, key: str, count: int) -> int:
         """Returns the first of `count` numbers that belong to `key` of `store`. All ranks that ask get the same.
@@ -59,14 +59,14 @@ class Job:
             store.set(f"{key}/number", str(number))
         else:
             number = int(store.get(f"{key}/number"))
-        if number + count > _NUMBERS:
-            raise FailedPreconditionError(f"more than {_NUMBERS} groups and channels since init_process_group()")
+        if number + count > NUMBERS_OF_JOB:
+            raise FailedPreconditionError(f"more than {NUMBERS_OF_JOB} groups and channels since init_process_group()")
         return self.first_number + number
 
 
 def count_before(number: int) -> int:
     """Returns how many numbers groups and channels had taken before this one, since init_process_group()."""
-    return number % _NUMBERS
+    return number % NUMBERS_OF_JOB
 
 
 _present: Optional[Job] = None
@@ -107,10 +107,63 @@ def leave(failed: bool = False) -> None:
             own.forget()
 
 
+def restart(store: Any, rank: int, size: int, host: str, seconds: float) -> Job:
+    """Leaves the job of this process, if it has one, and joins another one, for which rank 0 starts a coordinator.
+
+    Args:
+        store: A store, in which no job has left keys.
+        rank: This rank in the new job.
+        size: Number of its ranks.
+        host: Address by which all ranks reach rank 0.
+        seconds: Time within which all ranks must join.
+
+    Raises:
+        GleanerError: The job can't be joined; see gleaner.init().
+    """
+    global _own, _present
+    if _own is not None:
+        old, _own, _present = _own, None, None
+        with contextlib.suppress(GleanerError):  # of a job that has failed
+            process.shutdown()  # well, so that other ranks can end the calls that have ended here
+        old.forget()
+    own = _OwnCoordinator(store, rank, size, host)
+    try:
+        process.init(**own.options, open_timeout=seconds)
+    except BaseException:
+        own.forget()
+        raise
+    _own, _present = own, Job(process.current(), store, 0)
+    util.Finalize(None, leave, exitpriority=0)  # as in _open()
+    return _present
+
+
+def rejoin(store: Any) -> Job:
+    """Joins the next round of an elastic job, or its first one, with the coordinator of the environment.
+
+    Args:
+        store: As in restart().
+
+    Raises:
+        GleanerError: The errors of gleaner.init().
+    """
+    global _present
+    if process.is_initialized():
+        process.rejoin()
+    else:
+        process.init()
+    _present = Job(process.current(), store, 0)
+    return _present
+
+
+def has_coordinator() -> bool:
+    """Returns whether a launcher of Gleaner has told this process a coordinator."""
+    return bool(os.environ.get("GLEANER_COORDINATOR"))
+
+
 def _open(store: Any, rank: int, size: int) -> Session:
     global _own
     if not process.is_initialized():
-        if os.environ.get("GLEANER_COORDINATOR"):
+        if has_coordinator():
             process.init()
         else:
             _own = _OwnCoordinator(store, rank, size)
@@ -138,15 +191,15 @@ class _OwnCoordinator:
     """The coordinator of a job without one: rank 0 runs it, and all ranks learn of it from the store.
 
     The store carries the port. Each rank takes the host from its own MASTER_ADDR or init_method, by which it reaches
-    rank 0. The token is in a file without a name, which ends with the process.
+    rank 0, unless it is told one. The token is in a file without a name, which ends with the process.
 
     Attributes:
         options: Arguments of Session.
     """
 
-    def __init__(self, store: Any, rank: int, size: int) -> None:
+    def __init__(self, store: Any, rank: int, size: int, host: Optional[str] = None) -> None:
         key = f"gleaner/coordinator/{_times_joined}"  # the store may be that of an earlier default group
-        name = _name_of_rank_0(store)
+        name = _name_of_rank_0(store) if host is None else host.strip("[]")
         self._token = _hidden_file("token")
         self._output: Optional[_Output] = None
         if rank == 0:
@@ -268,6 +321,11 @@ def _name_of_rank_0(store: Any) -> Optional[str]:
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     return os.environ.get("MASTER_ADDR") or getattr(store, "host", None) or None
+
+
+def host_of_rank_0() -> str:
+    """Returns the address of MASTER_ADDR, as a part of HOST:PORT."""
+    return _address(os.environ.get("MASTER_ADDR"))
 
 
 def _address(name: Optional[str]) -> str:

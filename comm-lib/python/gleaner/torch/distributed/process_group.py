@@ -27,12 +27,6 @@ from gleaner.torch.distributed.works import GleanerWork, JoinedWork, for_cpp
 NAME = "gleaner"
 
 
-def create(options: Any, _: Any = None) -> ProcessGroup:
-    """Creates the process group of a rank, from the options of PyTorch's extended API."""
-    timeout = options.timeout
-    return ProcessGroup(options.store, options.group_rank, options.group_size, timeout, options.global_ranks_in_group)
-
-
 class ProcessGroup(Coalescing, dist.ProcessGroup):
     """A process group whose collectives are Gleaner's. One thread at a time may call a group's methods.
 
@@ -59,22 +53,24 @@ class ProcessGroup(Coalescing, dist.ProcessGroup):
         members: Optional[Sequence[int]] = None,
         devices: Sequence[str] = ("cpu", "cuda"),
     ) -> None:
-        super().__init__(rank, size)
         is_default = not dist.is_initialized()
+        self._prepare(store, rank, size, timeout, devices)
         joined = job.join(store, rank, size)
         if is_default:
-            members = range(size)
-        elif not members:
+            self._begin(joined, joined.first_number, store, range(size))
+            return
+        if not members:
             members = _tell_members(store, rank, size, joined.session.rank_info.rank)
-        self._is_default = is_default
+        self._begin(joined, joined.numbers(store, "group", job.NUMBERS_OF_GROUP), store, members)
+
+    def _prepare(self, store: Any, rank: int, size: int, timeout: timedelta, devices: Sequence[str]) -> None:
+        """Makes PyTorch's part of the group."""
+        dist.ProcessGroup.__init__(self, rank, size)
+        self._is_default = not dist.is_initialized()
         self._store = store
-        self._members = list(members)
         self._splits = 0  # number of calls of split_group()
         self._sequence = 0
         self._timeout = timeout.total_seconds()
-        number = joined.first_number if is_default else joined.numbers(store, "group", job.NUMBERS_OF_GROUP)
-        self._collectives = Collectives(joined, number, members, self._timeout)
-        self._channels = Channels(joined, store, members, rank)
         if hasattr(self, "_register_backend"):
             # PyTorch 2 keeps a group's name, and finds its devices, by the backends in it.
             kind = dist.ProcessGroup.BackendType.CUSTOM
@@ -82,8 +78,26 @@ class ProcessGroup(Coalescing, dist.ProcessGroup):
             for device in devices:
                 self._register_backend(torch.device(device), kind, inner)
             self._set_default_backend(kind)
-        if is_default:
+
+    def _begin(self, joined: job.Job, number: int, store: Any, members: Sequence[int]) -> None:
+        """Makes Gleaner's part of the group.
+
+        Args:
+            joined: The job of this process.
+            number: The first of NUMBERS_OF_GROUP numbers of the group.
+            store: Store of the group, with the channels' numbers.
+            members: The members' ranks in the job.
+        """
+        self._members = list(members)
+        self._collectives = Collectives(joined, number, members, self._timeout)
+        self._channels = Channels(joined, store, members, self.rank())
+        if self._is_default:
             self._collectives.barrier().wait()  # a rank must not leave before the others have joined
+
+    def _end(self) -> None:
+        """Ends Gleaner's part of the group."""
+        self._channels.close()
+        self._collectives.close()
 
     def getBackendName(self) -> str:
         return NAME
@@ -140,8 +154,7 @@ class ProcessGroup(Coalescing, dist.ProcessGroup):
 
     def shutdown(self) -> None:
         """Ends the group and, if it is the default group of a job that no launcher has made, leaves the job."""
-        self._channels.close()
-        self._collectives.close()
+        self._end()
         if self._is_default:
             job.leave(failed=bool(GleanerWork.late))
             GleanerWork.late.clear()
