@@ -89,18 +89,21 @@ absl::Status RankIo::add_group(uint32_t group, std::vector<uint32_t> members) {
 
 bool RankIo::has_arrived(uint32_t group) {
   const absl::MutexLock lock(&loop_.turn());
+  start_posted_calls();
   return network_->has_arrived(group);
 }
 
-// Starts the calls that this rank has made before.
 absl::Status RankIo::remove_group(uint32_t group) {
   GLN_RETURN_IF_ERROR(check_groups());
   const absl::MutexLock lock(&loop_.turn());
-  if (!loop_.nothing_posted()) {
-    loop_.drain();
-    pipeline_->wake();
-  }
+  start_posted_calls();
   return network_->remove_group(group);
+}
+
+void RankIo::start_posted_calls() {
+  if (loop_.nothing_posted()) return;
+  loop_.drain();
+  pipeline_->wake();
 }
 
 void RankIo::call(executor::Call call) {

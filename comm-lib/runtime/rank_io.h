@@ -83,6 +83,9 @@ class RankIo : public member::Listener,
     friend bool operator==(const Observation&, const Observation&) = default;
   };
 
+  // Starts the calls of groups that this rank has made before, so that their groups know them.
+  void start_posted_calls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_.turn());
+
   // pipeline::Listener and NetworkListener, with the turn held. on_failed() posts, so that no stage fails in the middle
   // of its own work.
   void on_done(uint64_t handle, const absl::Status& status) override { flow_.on_done(handle, status); }

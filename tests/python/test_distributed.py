@@ -1,4 +1,4 @@
-"""Tests backend gleaner of torch.distributed: all checks of its two programs, and a rank that is lost."""
+"""Tests backend gleaner of torch.distributed: all checks of its programs, and a rank that is lost."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from conftest import PROGRAMS, assert_passed, checks_of, run_job, run_ranks
 torch = pytest.importorskip("torch")
 
 PROGRAM = "distributed_checks.py"
+MESSAGES = "distributed_messages_checks.py"
 PROGRAM_2 = "distributed_torch_2_checks.py"
 LOST = "distributed_lost.py"
 DIFFERENCES = "distributed_differences.py"
@@ -41,6 +42,12 @@ def test_distributed(run: Run, launcher: str, check: str) -> None:
 @pytest.mark.parametrize("launcher", ["gleaner run", "gleaner run with summers", "environment"])
 def test_ends_well(run: Run, launcher: str) -> None:
     assert run(launcher).returncode == 0, run(launcher).stdout + run(launcher).stderr
+
+
+@pytest.mark.parametrize("launcher", ["gleaner run", "environment"])
+@pytest.mark.parametrize("check", checks_of(MESSAGES))
+def test_messages(run: Run, launcher: str, check: str) -> None:
+    assert_passed(run(launcher, MESSAGES), check, ranks=RANKS)
 
 
 @pytest.mark.skipif(torch.__version__ < "2", reason="the checks need PyTorch 2")
@@ -84,6 +91,7 @@ def test_lost_ranks_are_named_without_a_launcher_of_gleaner() -> None:
 def test_ranks_that_differ_get_errors(difference: str) -> None:
     done = run_job(DIFFERENCES, difference, workers=2, summers=0)
     assert len(re.findall(r"^\[worker \d\] error: ", done.stdout, re.MULTILINE)) == 2, done.stdout + done.stderr
+    assert "Timed out" not in done.stdout
 
 
 def test_jobs_with_local_ranks_are_refused() -> None:

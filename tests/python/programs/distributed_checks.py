@@ -25,6 +25,7 @@ from gleaner import process
 from gleaner.torch.distributed import job
 from small_training import inputs, net
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
 LIMIT = datetime.timedelta(seconds=120)
 dist.init_process_group("gleaner", timeout=LIMIT)
@@ -309,40 +310,6 @@ def check_two_threads_use_two_groups() -> None:
     assert not wrong
 
 
-def check_sends_match_by_tag() -> None:
-    if RANK == 0:
-        works = [dist.isend(torch.full((tag + 1,), float(tag)), 1, tag=tag) for tag in (3, 0, 2)]
-    elif RANK == 1:
-        tensors = {tag: torch.empty(tag + 1) for tag in (2, 3, 0)}
-        works = [dist.irecv(tensor, 0, tag=tag) for tag, tensor in tensors.items()]
-    else:
-        works = []
-    for work in works:
-        work.wait()
-    if RANK == 1:
-        assert all((tensor == tag).all() for tag, tensor in tensors.items())
-
-
-def check_receives_from_any_rank() -> None:
-    if RANK:
-        dist.send(torch.tensor([RANK]), 0)
-    found = {}
-    for _ in range(1, SIZE if RANK == 0 else 1):
-        tensor = torch.zeros(1, dtype=torch.int64)
-        source = dist.recv(tensor)
-        found[source] = tensor.item()
-    assert found == {rank: rank for rank in range(1, SIZE if RANK == 0 else 1)}
-    dist.barrier()  # rank 0 must not receive what other ranks send later
-
-
-def check_ranks_exchange_in_a_ring() -> None:
-    given, taken = torch.full((5,), float(RANK)), torch.empty(5)
-    ops = [dist.P2POp(dist.isend, given, (RANK + 1) % SIZE), dist.P2POp(dist.irecv, taken, (RANK - 1) % SIZE)]
-    for work in dist.batch_isend_irecv(ops):
-        work.wait()
-    assert (taken == (RANK - 1) % SIZE).all()
-
-
 def check_objects() -> None:
     gathered: list[Any] = [None] * SIZE
     dist.all_gather_object(gathered, {"rank": RANK, "text": "x" * 1000 * RANK})
@@ -364,6 +331,38 @@ def check_ddp_equals_gloo() -> None:
         grads.append([parameter.detach().clone() for parameter in model.parameters()])
     for own, other in zip(*grads):
         torch.testing.assert_close(own, other, rtol=1e-12, atol=1e-12)
+
+
+def check_power_sgd_with_several_buckets() -> None:
+    weights = []
+    for has_hook in (False, True):
+        torch.manual_seed(1)
+        model = nn.Sequential(*(nn.Linear(300, 300) for _ in range(4)))
+        model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.5)  # gives four buckets
+        if has_hook:  # each rank's gradients have rank 1, so the approximation of their mean is exact
+            state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=SIZE + 1, start_powerSGD_iter=2)
+            model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            data = torch.randn(1, 300, generator=torch.Generator().manual_seed(10 * step + RANK))
+            model(data).square().sum().backward()
+            optimizer.step()
+        weights.append([parameter.detach().clone() for parameter in model.parameters()])
+    for plain, approximated in zip(*weights):
+        torch.testing.assert_close(approximated, plain, rtol=1e-3, atol=1e-3)
+
+
+def check_sums_of_one_tensor_follow_each_other() -> None:
+    for elements in SIZES[2:]:
+        whole = torch.ones(2 * elements)
+        parts = whole[:elements], whole[elements // 2 : elements // 2 + elements]
+        works = [dist.all_reduce(part, async_op=True) for part in (*parts, parts[0])]
+        for work in works:
+            work.wait()
+        begin, end = elements // 2, elements
+        assert (whole[:begin] == SIZE**2).all() and (whole[begin:end] == SIZE**3).all()
+        assert (whole[end : begin + elements] == SIZE).all() and (whole[begin + elements :] == 1).all()
 
 
 def check_wrong_arguments_leave_the_group_usable() -> None:

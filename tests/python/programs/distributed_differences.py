@@ -12,7 +12,7 @@ import gleaner.torch.distributed  # noqa: F401
 import torch
 import torch.distributed as dist
 
-dist.init_process_group("gleaner", timeout=datetime.timedelta(seconds=3))
+dist.init_process_group("gleaner", timeout=datetime.timedelta(seconds=30))
 IS_FIRST = dist.get_rank() == 0
 TYPE = torch.float32 if IS_FIRST else torch.int32
 OP = dist.ReduceOp.SUM if IS_FIRST else dist.ReduceOp.MAX
@@ -27,6 +27,7 @@ def gather_or_reduce() -> None:
 
 DIFFERENCES = {
     "size": lambda: dist.all_reduce(torch.ones(4 if IS_FIRST else 5)),
+    "size_of_plan": lambda: dist.all_reduce(torch.ones(300_000 if IS_FIRST else 400_000)),
     "type": lambda: dist.all_reduce(torch.ones(4, dtype=TYPE)),
     "type_in_parts": lambda: dist.all_reduce(torch.ones(100_000, dtype=TYPE)),
     "type_of_plan": lambda: dist.all_reduce(torch.ones(300_000, dtype=TYPE)),

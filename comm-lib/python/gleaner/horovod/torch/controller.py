@@ -15,7 +15,6 @@ from gleaner.horovod.torch.requests import FOREVER, Request
 from gleaner.horovod.torch.rounds import Rounds
 from gleaner.session import Session
 from gleaner.torch.distributed.collectives import Collectives
-from gleaner.torch.distributed.job import Job
 from gleaner.torch.distributed.works import GleanerWork
 
 NUMBERS = 3  # of groups, for each process set
@@ -37,7 +36,7 @@ class Controller:
 
     def __init__(self, session: Session, number: int, members: Sequence[int]) -> None:
         self.rounds = Rounds(Group(session, number, members))
-        self._collectives = Collectives(Job(session, None, 0), number + 1, members, FOREVER)
+        self._collectives = Collectives(session, number + 1, members, FOREVER)
         self._execution = Execution(self._collectives, len(members) == session.rank_info.size)
         self._negotiation = Negotiation(len(members))
         self._changed = threading.Condition()

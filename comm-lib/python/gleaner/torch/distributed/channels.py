@@ -6,20 +6,33 @@ their order. The ranks agree on its number by the store, when one of them uses i
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 import torch
 
 from gleaner._abi import Collective
 from gleaner.errors import DeadlineExceededError, InvalidArgumentError
-from gleaner.groups import NOTHING, Group
+from gleaner.groups import NOTHING, Block, Group
 from gleaner.torch.distributed import memory, reductions
 from gleaner.torch.distributed.job import Job
-from gleaner.torch.distributed.works import AnySourceWork, RequestWork
+from gleaner.torch.distributed.works import GleanerWork, LaterReceive, RequestWork
 
 Tag = Union[int, str]
+
+
+@dataclass
+class _Posted:
+    """A receive that begins later. `source`: None: from any rank."""
+
+    tensor: torch.Tensor
+    timeout: float
+    source: Optional[int] = None
+    receive: Optional[RequestWork] = None
 
 
 class Channels:
@@ -38,8 +51,10 @@ class Channels:
         self._members = list(members)
         self._rank = rank
         self._groups: dict[tuple[int, int, Tag], Group] = {}
+        self._posted: dict[Tag, deque[_Posted]] = {}  # receives that have not begun, from any rank and after those
+        self._lock = threading.Lock()  # of their beginning: several threads may wait for them
         self._round = 0  # number of monitored barriers
-        self._words: dict[int, tuple[RequestWork, torch.Tensor]] = {}  # for which monitored_barrier() waits, by rank
+        self._words: dict[int, tuple[GleanerWork, torch.Tensor]] = {}  # for which monitored_barrier() waits, by rank
 
     def close(self) -> None:
         for group in self._groups.values():
@@ -50,14 +65,28 @@ class Channels:
         """Sends a tensor. The work ends once the destination has begun to receive."""
         memory.check(tensor)
         group, source = self._group(self._rank, destination, tag), memory.given(tensor)
-        handle = group.start(Collective.BROADCAST, "send", memory.block(source), NOTHING, 0, reductions.kind(tensor))
+        block, kind = _message(source)
+        handle = group.start(Collective.BROADCAST, "send", block, NOTHING, 0, kind)
         name = f"send to rank {destination}"
         return RequestWork(self._job.session, [handle], lambda: None, name, [tensor], timeout)
 
-    def receive(self, tensor: torch.Tensor, source: int, tag: Tag, timeout: float) -> RequestWork:
+    def receive(self, tensor: torch.Tensor, source: int, tag: Tag, timeout: float) -> GleanerWork:
+        """Receives from a rank, after the receives from any rank that were posted with this tag before."""
         memory.check(tensor)
+        self._group(source, self._rank, tag)
+        if self._is_any_waiting(tag):
+            return self._post(_Posted(tensor, timeout, source), tag)
+        return self._receive_now(tensor, source, tag, timeout)
+
+    def receive_any(self, tensor: torch.Tensor, tag: Tag, timeout: float) -> LaterReceive:
+        """Receives from the rank that sends first. The work's `source` tells which one it was."""
+        memory.check(tensor)
+        return self._post(_Posted(tensor, timeout), tag)
+
+    def _receive_now(self, tensor: torch.Tensor, source: int, tag: Tag, timeout: float) -> RequestWork:
         group, target = self._group(source, self._rank, tag), memory.room(tensor)
-        handle = group.start(Collective.BROADCAST, "recv", NOTHING, memory.block(target), 0, reductions.kind(tensor))
+        block, kind = _message(target)
+        handle = group.start(Collective.BROADCAST, "recv", NOTHING, block, 0, kind)
         work = RequestWork(
             self._job.session,
             [handle],
@@ -69,19 +98,39 @@ class Channels:
         work.source = source
         return work
 
-    def receive_any(self, tensor: torch.Tensor, tag: Tag, timeout: float) -> AnySourceWork:
-        """Receives from the rank that sends first. The work's `source` tells which one it was."""
-        memory.check(tensor)
-        others = [rank for rank in range(len(self._members)) if rank != self._rank]
-        groups = {rank: self._group(rank, self._rank, tag) for rank in others}
+    def _post(self, posted: _Posted, tag: Tag) -> LaterReceive:
+        self._posted.setdefault(tag, deque()).append(posted)
 
-        def first() -> Optional[RequestWork]:
-            for rank, group in groups.items():
-                if self._job.session.has_arrived(group.number):
-                    return self.receive(tensor, rank, tag, timeout)
-            return None
+        def receive() -> Optional[RequestWork]:
+            self._is_any_waiting(tag)
+            return posted.receive
 
-        return AnySourceWork(first, tensor, timeout)
+        return LaterReceive(receive, posted.tensor, posted.timeout)
+
+    def _is_any_waiting(self, tag: Tag) -> bool:
+        """Begins the receives that were posted with this tag, in their order, as far as ranks have sent.
+
+        Returns:
+            Whether some have not begun.
+        """
+        posted = self._posted.get(tag)
+        if posted is None:
+            return False
+        with self._lock:
+            while posted:
+                first = posted[0]
+                source = self._first_sender(tag) if first.source is None else first.source
+                if source is None:
+                    return True
+                first.receive = self._receive_now(first.tensor, source, tag, first.timeout)
+                posted.popleft()
+        return False
+
+    def _first_sender(self, tag: Tag) -> Optional[int]:
+        for rank in range(len(self._members)):
+            if rank != self._rank and self._job.session.has_arrived(self._group(rank, self._rank, tag).number):
+                return rank
+        return None
 
     def meet(self, seconds: float, names_all: bool) -> None:
         """Waits until all ranks have called this as often as this rank. Rank 0 raises an error that names the others.
@@ -148,7 +197,17 @@ class Channels:
         return self._groups[key]
 
 
-def _ends(work: RequestWork, until: float) -> bool:
+def _message(tensor: torch.Tensor) -> tuple[Block, int]:
+    """Returns the block of a message with the tensor, and its kind.
+
+    The message of an empty tensor has a byte: a rank that receives from any rank sees bytes only.
+    """
+    if tensor.numel():
+        return memory.block(tensor), reductions.kind(tensor)
+    return memory.block(torch.zeros(1, dtype=torch.uint8)), reductions.kind(tensor, "BARRIER")
+
+
+def _ends(work: GleanerWork, until: float) -> bool:
     """Returns whether the work ends in time. Raises its error."""
     try:
         work.end_within(max(0.0, until - time.monotonic()))

@@ -21,8 +21,9 @@ from gleaner._abi import Collective
 from gleaner.errors import DeadlineExceededError, InvalidArgumentError
 from gleaner.exchange import PushPullOptions
 from gleaner.groups import NOTHING, Block, Group
+from gleaner.session import Session
 from gleaner.torch.distributed import memory, reductions
-from gleaner.torch.distributed.job import Job, count_before
+from gleaner.torch.distributed.job import count_before
 from gleaner.torch.distributed.tasks import Tasks
 from gleaner.torch.distributed.works import GleanerWork, RequestWork, TaskWork
 from gleaner.torch.tensors import DATA_TYPES, TORCH
@@ -43,23 +44,28 @@ MOST_NUMBERS = 512
 class _Last(NamedTuple):
     has_ended: threading.Event
     work: Callable[[], Optional[GleanerWork]]
+    memory: tuple[int, int]  # first address, and the address after the last one
+
+    def meets(self, has_name: bool, memory: tuple[int, int]) -> bool:
+        """Returns whether a sum with this memory, and perhaps the same name, can't begin before this one has ended."""
+        return has_name or (self.memory[0] < memory[1] and memory[0] < self.memory[1])
 
 
 class Collectives:
     """The collectives of one group. All ranks call the same methods in the same order.
 
     Args:
-        job: The job of this process.
+        session: The session of this rank.
         number: The first of two numbers of groups that all members agree upon.
         members: The members' ranks in the job.
         timeout: Seconds that a collective may take, if its caller names no other time.
     """
 
-    def __init__(self, job: Job, number: int, members: Sequence[int], timeout: float) -> None:
-        self.session = job.session
+    def __init__(self, session: Session, number: int, members: Sequence[int], timeout: float) -> None:
+        self.session = session
         self.timeout = timeout
-        self._group = Group(job.session, number, members)
-        self._tasks_group = Group(job.session, number + 1, members)
+        self._group = Group(session, number, members)
+        self._tasks_group = Group(session, number + 1, members)
         self._tasks = Tasks()
         self._lock = threading.Lock()  # of starts
         self.rank, self.size = self._group.rank, self._group.size
@@ -351,30 +357,49 @@ class Collectives:
         dtype = str(tensor.dtype).rpartition(".")[2]
         name = f"all_reduce.{self._number}.{dtype}.{tensor.numel()}.{count % SLOTS}"
         options = PushPullOptions(average=op == "AVG", name=name, in_place=True, members=self._group.members)
-        last = self._last.get(name)
-        if last is not None and not last.has_ended.is_set():
-            # The calling thread must not wait for the tensor that still has the name.
+        begin = tensor.data_ptr()
+        place = begin, begin + tensor.numel() * tensor.element_size()
+        earlier = [
+            last for key, last in self._last.items() if not last.has_ended.is_set() and last.meets(key == name, place)
+        ]
+        if earlier or count == 0:
+            # The calling thread must not wait for the sums that have the name or the memory, or for other ranks.
             memory.settle(tensor)
-            work: GleanerWork = self._submit(
-                "all_reduce", lambda wait: self._push_pull_after(last, tensor, options, wait), [tensor], timeout
-            )
+
+            def task(wait: Callable[[int], None]) -> None:
+                for last in earlier:
+                    self._end(last)
+                if count == 0:
+                    self._agree_on(tensor, op, wait)
+                wait(exchange.push_pull_async(self.session, TORCH, tensor.detach(), options))
+
+            work: GleanerWork = self._submit("all_reduce", task, [tensor], timeout)
         else:
             handle = exchange.push_pull_async(self.session, TORCH, tensor.detach(), options)
             title = f"all_reduce of {tensor.numel()} {dtype}"  # the names of ranks that differ in it never meet
             work = RequestWork(self.session, [handle], _nothing, title, [tensor], self._seconds(timeout))
-        self._last[name] = _Last(work.has_ended, weakref.ref(work))
+        self._last[name] = _Last(work.has_ended, weakref.ref(work), place)
         return work
 
-    def _push_pull_after(
-        self, last: _Last, tensor: torch.Tensor, options: PushPullOptions, wait: Callable[[int], None]
-    ) -> None:
+    def _end(self, last: _Last) -> None:
         work = last.work()
         if work is not None:
             work.end_within(self.timeout)
         elif not last.has_ended.wait(self.timeout):
             raise DeadlineExceededError("all_reduce: an earlier sum of this size has not ended")
-        del work  # and so its tensor
-        wait(exchange.push_pull_async(self.session, TORCH, tensor.detach(), options))
+
+    def _agree_on(self, tensor: torch.Tensor, op: str, wait: Callable[[int], None]) -> None:
+        """Raises an error if another rank sums another type or number of elements: their names would never meet."""
+        own = torch.tensor([reductions.kind(tensor, op), tensor.numel()])
+        told = self._gather_now(own, wait)
+        for rank, other in enumerate(told):
+            if not torch.equal(other, own):
+                del self._sums[tensor.dtype, tensor.numel()]  # the next sum asks again
+                calls = [reductions.described(*each.tolist()) for each in (own, other)]
+                raise InvalidArgumentError(
+                    f"all_reduce: rank {self.rank} of the group calls {calls[0]}, and rank {rank} {calls[1]}; "
+                    "all ranks must make the same calls in the same order, with the same sizes, types and reductions"
+                )
 
     # Parts of the above
 

@@ -24,11 +24,12 @@ import torch.distributed as dist
 from gleaner import _programs, process
 from gleaner.errors import FailedPreconditionError, GleanerError, UnavailableError
 from gleaner.session import Session
+from gleaner.torch.distributed.futures import MOST_DEPTH
 
 # Numbers of groups of one init_process_group(). A session has at most 2**31 numbers.
 NUMBERS_OF_JOB = 1 << 20
-# Numbers that one process group has.
-NUMBERS_OF_GROUP = 2
+# Numbers that one process group has: two for the collectives of the program, and of each depth of callbacks.
+NUMBERS_OF_GROUP = 2 * (1 + MOST_DEPTH)
 
 
 class Job:

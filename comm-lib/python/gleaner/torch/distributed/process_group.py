@@ -22,6 +22,7 @@ from gleaner.torch.distributed import job, reductions
 from gleaner.torch.distributed.channels import Channels
 from gleaner.torch.distributed.coalescing import Coalescing, collected
 from gleaner.torch.distributed.collectives import Collectives
+from gleaner.torch.distributed.layers import Layers
 from gleaner.torch.distributed.works import GleanerWork, JoinedWork, for_cpp
 
 NAME = "gleaner"
@@ -89,15 +90,19 @@ class ProcessGroup(Coalescing, dist.ProcessGroup):
             members: The members' ranks in the job.
         """
         self._members = list(members)
-        self._collectives = Collectives(joined, number, members, self._timeout)
+        self._layers = Layers(joined.session, number, members, self._timeout)
         self._channels = Channels(joined, store, members, self.rank())
         if self._is_default:
             self._collectives.barrier().wait()  # a rank must not leave before the others have joined
 
+    @property
+    def _collectives(self) -> Collectives:
+        return self._layers.here()
+
     def _end(self) -> None:
         """Ends Gleaner's part of the group."""
         self._channels.close()
-        self._collectives.close()
+        self._layers.close()
 
     def getBackendName(self) -> str:
         return NAME
@@ -164,7 +169,8 @@ class ProcessGroup(Coalescing, dist.ProcessGroup):
         job.leave(failed=True)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        self._timeout = self._collectives.timeout = timeout.total_seconds()
+        self._timeout = timeout.total_seconds()
+        self._layers.set_timeout(self._timeout)
 
     _set_default_timeout = set_timeout
 

@@ -56,7 +56,7 @@ class ReconfigurableGroup(ProcessGroup):
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         self._rank, self._size = rank, size
         self._prepare(store, rank, size, timeout, ("cpu", "cuda"))
-        self._collectives = self._channels = _Unready()
+        self._layers = self._channels = _Unready()
         self._members: list[int] = []
         self._handle = f"{_own_host()}/{secrets.token_hex(16)}"
         self._used: set[int] = set()
@@ -94,7 +94,7 @@ class ReconfigurableGroup(ProcessGroup):
             raise InvalidArgumentError("reconfigure: the handles must have that of each member once, and of this rank")
         self._used.add(opts.uuid)
         self._end()
-        self._collectives = self._channels = _Unready()  # until this succeeds
+        self._layers = self._channels = _Unready()  # until this succeeds
         store = dist.PrefixStore(f"configuration/{opts.uuid}", self._store)
         seconds = self._timeout if opts.timeout is None else opts.timeout.total_seconds()
         if job.has_coordinator():
@@ -136,7 +136,7 @@ def _check_round(told: Sequence[str], expected: Sequence[str]) -> None:
     if set(told) != set(expected):
         raise FailedPreconditionError(
             f"{len(told)} workers take part in this round of the elastic job, and {len(expected)} were passed to "
-            f"reconfigure(), of which {len(set(expected) - set(told))} do not take part: pass the handles of all workers"
+            f"reconfigure(), of which {len(set(expected) - set(told))} do not: pass the handles of all workers"
         )
 
 

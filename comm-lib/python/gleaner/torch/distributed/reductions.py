@@ -116,6 +116,12 @@ def kind(tensor: torch.Tensor, op: str = "MOVE") -> int:
     return _MOVES.index(op) * _MOST_TYPES + number
 
 
+def described(kind: int, elements: int) -> str:
+    """Returns a text of a reduction with this kind()."""
+    op, number = divmod(kind, _MOST_TYPES)
+    return f"{_MOVES[op]} of {elements} {_TYPES[number] if number < len(_TYPES) else 'elements of a rare type'}"
+
+
 def reduce(op: str, rows: torch.Tensor, result: torch.Tensor) -> None:
     """Reduces rows[0], rows[1], … into `result`.
 

@@ -22,6 +22,7 @@ from torch._C._distributed_c10d import Work
 from gleaner.completions import Completions
 from gleaner.errors import DeadlineExceededError, GleanerError
 from gleaner.session import Session
+from gleaner.torch.distributed.futures import OrderedFuture
 
 # Seconds between looks for a sender.
 _SHORTEST_PAUSE = 20e-6
@@ -51,7 +52,7 @@ class GleanerWork(Work):
         self._steps: list[Callable[[], None]] = []
         self.has_ended = threading.Event()
         self._error: Optional[Exception] = None
-        self._future: Optional[torch.futures.Future[Any]] = None
+        self._future: Optional[OrderedFuture] = None
         self.source = -1  # the rank from which a receive has its tensor
 
     # The methods of Work, for PyTorch and its users
@@ -77,11 +78,11 @@ class GleanerWork(Work):
     def result(self) -> list[torch.Tensor]:
         return self._outputs
 
-    def get_future(self) -> torch.futures.Future[Any]:
+    def get_future(self) -> OrderedFuture:
         with self._lock:
             if self._future is None:
                 devices = sorted({tensor.device for tensor in self._outputs if tensor.is_cuda}, key=str)
-                self._future = torch.futures.Future(devices=devices)
+                self._future = OrderedFuture(devices)
                 if self.has_ended.is_set():
                     self._set_future()
                 else:
@@ -169,7 +170,7 @@ class JoinedWork(GleanerWork):
                 self._take_end()
 
         for work in self._works:
-            work.get_future().add_done_callback(ended)
+            work.get_future().call_at_end(ended)
         if not self._works:
             self._take_end()
 
@@ -308,19 +309,19 @@ def for_cpp(work: GleanerWork) -> Work:
         work.wait()
         return work.result()
 
-    return c10d._create_work_from_future(work.get_future().then(check))
+    return c10d._create_work_from_future(work.get_future().call_at_end(check))
 
 
-class AnySourceWork(GleanerWork):
-    """A receive from the rank that sends first.
+class LaterReceive(GleanerWork):
+    """A receive that begins later: from the rank that sends first, or after such receives.
 
     Args:
-        first: Returns the receive from a rank that has sent; None if no rank has.
+        begun: Returns the receive, once it has begun; None before. The work asks while a thread waits for it.
     """
 
-    def __init__(self, first: Callable[[], Optional[GleanerWork]], tensor: torch.Tensor, timeout: float) -> None:
+    def __init__(self, begun: Callable[[], Optional[GleanerWork]], tensor: torch.Tensor, timeout: float) -> None:
         super().__init__("recv from any rank", [tensor], timeout)
-        self._first = first
+        self._begun = begun
         self._receive: Optional[GleanerWork] = None
 
     def end_within(self, seconds: float) -> None:
@@ -330,19 +331,24 @@ class AnySourceWork(GleanerWork):
                 raise self._late(seconds)
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        self._receive.end_within(max(0.0, until - time.monotonic()))
-        self._take_end()
+        if not self.has_ended.is_set():
+            self._receive.end_within(max(0.0, until - time.monotonic()))
+            self._take_end()
 
     def _ends_at_once(self) -> bool:
-        if self._has_begun() and self._receive.is_completed():
+        if self._has_begun() and not self.has_ended.is_set() and self._receive.is_completed():
             self._take_end()
         return self.has_ended.is_set()
 
     def _has_begun(self) -> bool:
+        """Returns whether the receive has begun, or the work has ended since it can't."""
         with self._lock:
-            if self._receive is None:
-                self._receive = self._first()
-            return self._receive is not None
+            try:
+                if self._receive is None and not self.has_ended.is_set():
+                    self._receive = self._begun()
+            except GleanerError as error:
+                self._end(error)
+            return self._receive is not None or self.has_ended.is_set()
 
     def _take_end(self) -> None:
         with self._lock:
