@@ -15,7 +15,17 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 from testing.stages import STAGES
 
-SOURCES = ("agent", "cli", "comm-lib", "common", "coordinator", "operator", "scheduler-ext", "sim", "summation-service")
+SOURCES = (
+    "agent",
+    "cli",
+    "comm-lib",
+    "common",
+    "coordinator",
+    "netsim",
+    "operator",
+    "scheduler-ext",
+    "summation-service",
+)
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("docs/*.md"))]
 # Placeholders in CONTRIBUTING.md's instructions.
 INVENTED = re.compile(r"\bNAME\b|NAME_|_NAME|\bKIND\.")
@@ -34,10 +44,16 @@ def tracked() -> frozenset[str]:
 
 
 @functools.lru_cache
-def code(*suffixes: str) -> str:
-    """Returns the text of all source files with these suffixes."""
+def sources(*suffixes: str) -> dict[str, str]:
+    """Returns the texts of all source files with these suffixes."""
     paths = sorted(name for name in tracked() if name.split("/")[0] in SOURCES and name.endswith(suffixes))
-    return "\n".join((ROOT / name).read_text() for name in paths)
+    return {name: (ROOT / name).read_text() for name in paths}
+
+
+@functools.lru_cache
+def code(*suffixes: str) -> str:
+    """Returns the text of all source files with these suffixes, one after the other."""
+    return "\n".join(sources(*suffixes).values())
 
 
 def section(document: str, title: str) -> str:
@@ -109,12 +125,13 @@ def test_files_and_functions_named_in_architecture_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     for name in set(re.findall(r"(?<![\w/.-])[\w/-]+\.(?:cc|h|py|proto|yaml)\b", text)):
         assert any(path == name or path.endswith(f"/{name}") for path in tracked()), f"ARCHITECTURE.md names {name}"
-    sources = code(".cc", ".h", ".py")
     for name in set(re.findall(r"`(\w+(?:::\w+)+)`", text)):
         owner, last = name.split("::")[-2:]
-        of_class = rf"\b(?:class|struct) {owner}\b" if owner[0].isupper() else rf"\bnamespace (?:\w+::)*{owner}\b"
-        assert re.search(of_class, sources), f"ARCHITECTURE.md names {name}: there is no {owner}"
-        assert re.search(rf"\b{last}\b", sources), f"ARCHITECTURE.md names {name}: there is no {last}"
+        begin = rf"\b(?:class|struct) {owner}\b[^;{{]*{{" if owner[0].isupper() else rf"\bnamespace (?:\w+::)*{owner}\b"
+        owners = {path: body for path, body in sources(".cc", ".h", ".py").items() if re.search(begin, body)}
+        assert owners, f"ARCHITECTURE.md names {name}: there is no {owner}"
+        has_last = any(re.search(rf"\b{last}\b", body) for body in owners.values())
+        assert has_last, f"ARCHITECTURE.md names {name}: no {last} in {sorted(owners)}"
 
 
 def test_architecture_has_a_line_for_each_folder_of_sources() -> None:
