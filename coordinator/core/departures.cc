@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
 #include "common/base/text_table.h"
+#include "coordinator/failures/fault_report.h"
 
 namespace gleaner::coordinator {
 
@@ -37,7 +38,7 @@ Failure Departures::leave_in_error(uint32_t rank, const absl::Status& status, ab
   const std::string what =
       status.ok() ? " left before the job had begun"
                   : absl::StrCat(" left with an error: ", status.message(), efficiency_.describe_steps(rank));
-  return {absl::UnavailableError(absl::StrCat(roster_.located(rank), what)), rank, true};
+  return {absl::Status(code_for_others(status), absl::StrCat(roster_.located(rank), what)), rank, true};
 }
 
 bool Departures::has_worker_left(uint32_t first) const {

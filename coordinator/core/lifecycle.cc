@@ -43,7 +43,10 @@ void Lifecycle::fail_if(const std::optional<Failure>& failure, Actions& actions)
 }
 
 void Lifecycle::announce_failure(bool has_ended, Actions& actions) {
-  if (has_ended) send_to_all(parts_.roster, Failed{*parts_.outcome.status()}, actions);
+  if (!has_ended) return;
+  for (uint32_t seat = 0; seat < parts_.roster.size(); ++seat) {
+    send(parts_.roster, seat, Failed{parts_.outcome.status_for(seat)}, actions);
+  }
 }
 
 bool Lifecycle::wait_for_return(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions) {

@@ -11,11 +11,14 @@ std::string describe(const FaultReport& report, const Roster& roster) {
   return absl::StrCat(roster.name(report.reporter), " reports: ", report.why.message());
 }
 
+absl::StatusCode code_for_others(const absl::Status& why) {
+  return absl::IsInvalidArgument(why) ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kUnavailable;
+}
+
 Finding judge(const FaultReport& report, const Roster& roster, const DeadlockDetector& deadlocks) {
   if (report.member >= roster.members()) {
-    return Failure{
-        absl::UnavailableError(absl::StrCat(roster.located(report.reporter), " can't go on: ", report.why.message())),
-        report.reporter};
+    const std::string told = absl::StrCat(roster.located(report.reporter), " can't go on: ", report.why.message());
+    return Failure{absl::Status(code_for_others(report.why), told), report.reporter, false, report.why};
   }
   const uint32_t accused = roster.seat_of_member(report.member);
   if (roster.is_summer(accused)) {

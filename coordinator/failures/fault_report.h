@@ -22,9 +22,14 @@ struct FaultReport {
 // Returns the accusation as text: "worker 1 reports: connection refused".
 std::string describe(const FaultReport& report, const Roster& roster);
 
+// Returns the code of the error that the other ranks get if a rank fails with `why`. InvalidArgument: ranks differ,
+// which concerns all of them. Unavailable: any other reason.
+absl::StatusCode code_for_others(const absl::Status& why);
+
 // Returns the loss of the accused member. A rank that has left cleanly has closed its connections, so a rank that still
 // needs it can't reach it: then the job fails, and the rank that left is the cause. The job fails, too, if the sender
-// itself can't go on.
+// itself can't go on. Its reason is then the own error of all local ranks of its worker: one of them may get the
+// coordinator's message before that of its local rank 0.
 Finding judge(const FaultReport& report, const Roster& roster, const DeadlockDetector& deadlocks);
 
 // Returns the loss of the summer in this seat, which a rank can't reach under the plan of `epoch`. Nothing is wrong if

@@ -42,8 +42,15 @@ bool Outcome::end_by_pending_failure() {
   return end(pending.status, pending.seat, true);
 }
 
+const absl::Status& Outcome::status_for(uint32_t seat) const {
+  if (roster_.is_summer(seat)) return *status_;
+  const auto own = own_.find(roster_.member_of(seat));
+  return own == own_.end() ? *status_ : own->second;
+}
+
 bool Outcome::fail(const Failure& failure, absl::Duration now) {
   if (has_ended()) return false;
+  if (failure.culprit.has_value() && !failure.own.ok()) own_.insert({roster_.member_of(*failure.culprit), failure.own});
   const bool is_suspect_lost = failure.is_loss && failure.culprit.has_value() && is_suspect(*failure.culprit);
   if (pending_.has_value() && !is_suspect_lost) {
     return !failure.is_loss && end_by_pending_failure();  // the loss that came first

@@ -55,6 +55,9 @@ class Outcome {
   bool is_undecided() const { return pending_.has_value(); }
   // Returns whether the pending failure has suspects.
   bool has_suspects() const { return pending_.has_value() && !pending_->suspects.empty(); }
+  // Returns the status that the member in this seat gets: its worker's own error, if a local rank of its worker has
+  // reported one, and status() otherwise. Requires has_ended().
+  const absl::Status& status_for(uint32_t seat) const;
   // Requires has_failed().
   const absl::Status& why_failed() const { return has_ended() ? *status_ : pending_->status; }
   std::optional<uint32_t> culprit() const { return culprit_; }
@@ -104,6 +107,7 @@ class Outcome {
   const Options& options_;
   const Roster& roster_;
   std::optional<absl::Status> status_;
+  std::map<uint32_t, absl::Status> own_;  // by worker: the error that a local rank of it has reported
   std::optional<uint32_t> culprit_;
   bool is_loss_ = false;
   std::optional<Pending> pending_;

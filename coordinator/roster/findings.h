@@ -15,6 +15,7 @@ struct Failure {
   absl::Status status;
   std::optional<uint32_t> culprit;  // the seat of the member that made the job fail, if one is known
   bool is_loss = false;             // the culprit is lost or does not answer; false: it violated a rule
+  absl::Status own;                 // the error of the local ranks of the culprit's worker; OK: `status`
 
   friend bool operator==(const Failure&, const Failure&) = default;
 };

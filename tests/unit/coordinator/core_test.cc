@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/control/member_messages.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/successor.h"
 #include "tests/unit/coordinator/fleet.h"
@@ -332,6 +333,22 @@ TEST(Core, OperationsThatDifferNameTensorRanksAndOperations) {
             "tensor 'w': worker 2 asks for its average, worker 1 for its sum; every rank must ask for the same "
             "operation");
   EXPECT_THAT(rig.told<Failed>(), ElementsAre(100, 101, 102, 103));
+}
+
+// Local rank 0 tells local rank 1 directly, too, and its message may be the later one.
+TEST(Core, LocalRanksThatDifferGetTheirOwnError) {
+  CoreRig rig(options(2, 1, 2));
+  rig.start();
+  const absl::Status why = absl::InvalidArgumentError("tensor 'w': local ranks ask for other operations");
+  rig.core.on_fault(rig.stream(0), control::Fault::kItself, 0, why, rig.now, rig.actions);
+  std::vector<absl::Status> told;
+  for (const Send& send : rig.actions.sends) {
+    if (const auto* failed = std::get_if<Failed>(&send.message)) told.push_back(failed->status);
+  }
+  const absl::Status others = *rig.core.outcome().status();
+  EXPECT_TRUE(absl::IsInvalidArgument(others)) << others;
+  EXPECT_THAT(others.message(), HasSubstr("worker 0 (local rank 0) at 10.0.0.0:7000 can't go on: tensor 'w'"));
+  EXPECT_THAT(told, ElementsAre(why, why, others, others, others));
 }
 
 TEST(Core, AnOperationMayArriveAfterItsTensorIsPlanned) {

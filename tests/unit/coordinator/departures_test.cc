@@ -93,6 +93,12 @@ TEST_F(DeparturesTest, ARankThatLeavesInErrorIsTheCulprit) {
   EXPECT_THAT(early.status.message(), HasSubstr("left before the job had begun"));
 }
 
+TEST_F(DeparturesTest, RanksThatDifferKeepTheCode) {
+  const Failure failure = departures_.leave_in_error(3, absl::InvalidArgumentError("ranks differ"), now_, actions_);
+  EXPECT_TRUE(absl::IsInvalidArgument(failure.status)) << failure.status;
+  EXPECT_TRUE(absl::IsUnavailable(departures_.leave_in_error(2, absl::InternalError("a bug"), now_, actions_).status));
+}
+
 TEST_F(DeparturesTest, ALocalRankThatLeftEarlierIsTheCulprit) {
   outcome_.on_left_cleanly(2);
   departures_.leave(2, now_, actions_);

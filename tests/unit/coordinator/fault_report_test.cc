@@ -46,6 +46,14 @@ TEST_F(FaultReportTest, AnIndexBeyondThePlanAccusesTheSender) {
   EXPECT_FALSE(failure.is_loss);
 }
 
+TEST_F(FaultReportTest, RanksThatDifferKeepTheCode) {
+  const absl::Status why = absl::InvalidArgumentError("tensor 'w': ranks differ");
+  const auto failure = std::get<Failure>(judge({1, 3, 4, why}, roster_, steps_.deadlocks()));
+  EXPECT_EQ(failure.status,
+            absl::InvalidArgumentError("worker 1 at 10.0.0.1:7000 can't go on: tensor 'w': ranks differ"));
+  EXPECT_EQ(failure.own, why);
+}
+
 TEST_F(FaultReportTest, ARankThatLeftTooEarlyIsTheCause) {
   roster_.vacate(0, Seat::State::kLeft, absl::ZeroDuration());
   const auto failure = std::get<Failure>(report(0, 4));

@@ -52,6 +52,21 @@ TEST_F(OutcomeTest, AnErrorOtherThanALossIsFinalAtOnce) {
   EXPECT_FALSE(outcome_.is_loss());
 }
 
+TEST_F(OutcomeTest, AWorkerGetsItsOwnError) {
+  const absl::Status own = absl::InvalidArgumentError("ranks differ");
+  outcome_.fail({absl::InvalidArgumentError("worker 0 can't go on: ranks differ"), 1, false, own}, absl::Seconds(1));
+  for (const uint32_t seat : {0, 1}) EXPECT_EQ(outcome_.status_for(seat), own);
+  for (const uint32_t seat : {2, 3, 4}) EXPECT_EQ(outcome_.status_for(seat), *outcome_.status());
+}
+
+TEST_F(OutcomeTest, AWorkerGetsItsOwnErrorAfterALoss) {
+  const absl::Status own = absl::InvalidArgumentError("ranks differ");
+  outcome_.fail(loss(2), absl::Seconds(1));
+  outcome_.fail({absl::InvalidArgumentError("worker 0 can't go on: ranks differ"), 0, false, own}, absl::Seconds(1));
+  EXPECT_EQ(outcome_.status_for(1), own);
+  EXPECT_EQ(outcome_.status_for(3).message(), "its stream broke");
+}
+
 TEST_F(OutcomeTest, AnErrorAfterALossEndsTheJobWithTheLoss) {
   outcome_.fail(loss(1), absl::Seconds(1));
   EXPECT_FALSE(outcome_.fail(loss(2), absl::Seconds(1))) << "another loss may be a consequence";
