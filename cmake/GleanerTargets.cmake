@@ -85,6 +85,10 @@ endfunction()
 # Builds only the targets that `ctest -L threads` needs, for the TSan stage of scripts/test.
 add_custom_target(threaded_tests)
 
+# Seconds after which ctest ends a test that hangs. It is long, so that a test which passes also passes on a busy machine.
+# The longest tests have timeouts of their own.
+set(gleaner_test_timeout 600)
+
 # Sanitizer options in the environment of every test.
 set(gleaner_test_environment
     "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan/suppressions.txt:second_deadlock_stack=1"
@@ -126,7 +130,7 @@ function(gleaner_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT ${gleaner_test_timeout})
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
                                           ENVIRONMENT "${gleaner_test_environment}")
@@ -150,5 +154,6 @@ function(gleaner_fuzzer name)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_warnings)
   add_test(NAME ${name}_smoke COMMAND ${name} -runs=200000 -max_total_time=20 -print_final_stats=1)
-  set_tests_properties(${name}_smoke PROPERTIES TIMEOUT 120 LABELS fuzz ENVIRONMENT "${gleaner_test_environment}")
+  set_tests_properties(${name}_smoke PROPERTIES TIMEOUT ${gleaner_test_timeout} LABELS fuzz
+                                                ENVIRONMENT "${gleaner_test_environment}")
 endfunction()
