@@ -1,15 +1,17 @@
-"""Calls functions when requests are done, from one thread named gln-python.
+"""Calls functions when requests are done, from one thread named gln-python, and longer functions from a pool.
 
 The thread runs from the construction of Completions until close(). It calls the library only while requests that
-on_done() started are outstanding.
+on_done() started, or watch() has got, are outstanding.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import threading
 import time
+from concurrent import futures
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
@@ -28,6 +30,12 @@ class _Outstanding(NamedTuple):
     finish: Callable[[], None]
     failed: Failed
     until: float = math.inf
+
+
+@functools.cache
+def pool() -> futures.ThreadPoolExecutor:
+    """Returns threads for functions that may wait for requests, for which the thread gln-python is not free."""
+    return futures.ThreadPoolExecutor(max_workers=64, thread_name_prefix="gln-future")
 
 
 class Completions:

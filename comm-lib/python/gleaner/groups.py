@@ -40,12 +40,20 @@ class Group:
         rank: This rank in the group.
         size: Number of ranks of the group.
 
+    All members must make the group, with the same arguments.
+
+    Args:
+        session: The session of this rank.
+        number: Number of the group, 0 to 2**31 - 1; no other group of this session has or had it.
+        members: Ranks of the job; member i has rank i.
+
     Raises:
-        GleanerError: As in Session.add_group().
+        InvalidArgumentError: A rank is named twice or does not exist, this rank is no member, or the group exists.
+        FailedPreconditionError: Workers have several local ranks, or the session is closed or inherited.
     """
 
     def __init__(self, session: Session, number: int, members: Sequence[int]) -> None:
-        session.add_group(number, members)
+        session.call("gln_add_group", number, (ctypes.c_uint32 * len(members))(*members), len(members))
         self.session = session
         self.number = number
         self.members = tuple(members)
@@ -55,7 +63,18 @@ class Group:
     def close(self) -> None:
         """Removes the group; leaves it if calls are in flight, or if the session has ended. Nobody may use it then."""
         with contextlib.suppress(GleanerError):
-            self.session.remove_group(self.number)
+            self.session.call("gln_remove_group", self.number)
+
+    def has_arrived(self) -> bool:
+        """Returns whether bytes of another rank have come for this rank's next call.
+
+        Raises:
+            FailedPreconditionError: The session is closed or inherited.
+            GleanerError: The session has failed; see gleaner.errors.
+        """
+        arrived = ctypes.c_int()
+        self.session.call("gln_has_arrived", self.number, ctypes.byref(arrived))
+        return bool(arrived.value)
 
     def start(
         self, collective: Collective, name: str, given: Block, result: Block, root: int = 0, kind: int = 0
@@ -72,11 +91,13 @@ class Group:
             kind: Number less than 2048 that must be the same on all ranks, such as one of the elements' type.
 
         Raises:
-            GleanerError: As in Session.start_call().
+            InvalidArgumentError: Sizes or pointers are wrong.
+            FailedPreconditionError: The session is closed or inherited.
+            GleanerError: The session has failed; see gleaner.errors.
         """
         call = self._call(collective, given, result, kind)
         call.root = root
-        return self.session.start_call(call, name, (given, result))
+        return self._start(call, name, (given, result))
 
     def start_exchange(
         self, name: str, given: Block, result: Block, sent: Sequence[int], received: Sequence[int], kind: int = 0
@@ -92,13 +113,13 @@ class Group:
             kind: As in start().
 
         Raises:
-            GleanerError: As in Session.start_call().
+            GleanerError: As in start().
         """
         call = self._call(Collective.ALL_TO_ALL, given, result, kind)
         call.sent = (ctypes.c_uint64 * self.size)(*sent)
         call.received = (ctypes.c_uint64 * self.size)(*received)
         call.ranks = self.size
-        return self.session.start_call(call, name, (given, result))
+        return self._start(call, name, (given, result))
 
     def _call(self, collective: Collective, given: Block, result: Block, kind: int) -> _abi.Call:
         call = _abi.Call(ctypes.sizeof(_abi.Call), self.number, collective)
@@ -106,3 +127,7 @@ class Group:
         call.output, call.output_bytes = result.address, result.size
         call.kind = kind
         return call
+
+    def _start(self, call: _abi.Call, name: str, memory: tuple[Block, Block]) -> int:
+        """Starts a call. Its input and output, which `memory` owns, must stay as they are until it is done."""
+        return self.session.start("gln_start_call", [ctypes.byref(call)], name, lambda: memory)

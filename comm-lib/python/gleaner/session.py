@@ -11,73 +11,20 @@ calls raise FailedPreconditionError: the child can neither use the session nor o
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import numbers
-import os
 import threading
-import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Callable, Optional, Protocol, TypeVar
+from typing import Any, Callable, Optional
 
 from gleaner import _abi
 from gleaner._abi import DataType, Op
+from gleaner.connection import Connection, GpuMemory, RankInfo
 from gleaner.errors import FailedPreconditionError, GleanerError, InvalidArgumentError, error_of
-from gleaner.interruptible import SLICE_SECONDS, InterruptibleCall
 
 # The largest buffer for the text of gln_get_tensor_plan(); a plan has at most some million partitions.
 _MOST_PLAN_BYTES = 1 << 28
-# How long close() waits for the calls of other threads.
-_CALL_SECONDS = 5.0
-
-
-class Closable(Protocol):
-    def close(self) -> None: ...
-
-
-C = TypeVar("C", bound=Closable)
-
-
-class GpuMemory(Protocol):
-    """The memory of one request, which is on a GPU.
-
-    Attributes:
-        ordinal: CUDA ordinal of the GPU.
-    """
-
-    ordinal: int
-
-    def stream(self) -> int:
-        """Returns the stream on which the calling thread uses the memory: a cudaStream_t as a number."""
-
-    def waited(self) -> None:
-        """Notes that the calling thread's stream waits for the request, also if the request has failed."""
-
-
-@dataclass(frozen=True)
-class RankInfo:
-    """The numbers of one rank, and of its job: rank = worker * local_size + local_rank; size = workers * local_size.
-
-    Attributes:
-        rank: Number of this rank, from 0.
-        size: Number of ranks.
-        worker: Number of this rank's worker, from 0.
-        workers: Number of workers.
-        local_rank: Number of this rank within its worker, from 0.
-        local_size: Number of ranks of each worker.
-        summers: Number of CPU summers in the plan when the session was opened.
-    """
-
-    rank: int
-    size: int
-    worker: int
-    workers: int
-    local_rank: int
-    local_size: int
-    summers: int
 
 
 @dataclass(frozen=True)
@@ -101,7 +48,7 @@ class Stats:
     epoch: int
 
 
-class Session:
+class Session(Connection):
     """Wraps one gln_session of the C ABI (gleaner.h). As a context manager, it closes the session at the end.
 
     The C++ class of the same name in comm-lib/session is another thing: the protocol core inside a gln_session.
@@ -146,112 +93,11 @@ class Session:
         token_file: Optional[str] = None,
         open_timeout: float = 0.0,
     ) -> None:
-        self._library = _abi.load_library()
-        self._pid = os.getpid()
-        # By handle, or by `starting`: name, result and the GPU's memory.
-        self._results: dict[object, tuple[str, Callable[[], Any], Optional[GpuMemory]]] = {}
         self._tensors: dict[str, int] = {}  # ids of declared tensors, by name
         self._names_in_flight: set[str] = set()
         self._unnamed_by: Optional[threading.Thread] = None  # the thread that starts requests without a name
-        self._registered: dict[int, Any] = {}  # the objects that own registered memory, by address
-        self._attached: dict[Callable[[Session], Any], Any] = {}
-        self._callers = 0  # threads that are in calls of the library
-        self._left = threading.Condition()
-        self._attaching = threading.Lock()
-        _check_timeout(open_timeout)
         texts = (coordinator, job, worker, local_rank, local_size, address, token_file)
-        options = _abi.Options(
-            ctypes.sizeof(_abi.Options), *(None if text is None else str(text).encode() for text in texts), open_timeout
-        )
-        self._pointer: Optional[ctypes.c_void_p] = None
-        opening = InterruptibleCall(
-            lambda: _open_session(self._library, options), orphaned=lambda answer: _abandon(self._library, answer)
-        )
-        try:
-            status, message, pointer = opening.wait()
-            self._check(status, message)
-            self._pointer = pointer
-            self.rank_info = self._read_rank_info()
-        except BaseException:  # KeyboardInterrupt, for example
-            self._pointer = None
-            opening.abandon()
-            raise
-
-    def __del__(self) -> None:
-        # An interrupt may come after the session is open and before the caller has a reference to it.
-        pointer = self.__dict__.get("_pointer")
-        if pointer is not None and self._pid == os.getpid():
-            self._library.gln_close(pointer, 1)
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        self.close(failed=kind is not None)
-
-    def close(self, failed: bool = False, returning: bool = False) -> None:
-        """Leaves the job and closes the session. Does nothing if the session is closed, or in a forked child.
-
-        Args:
-            failed: True: tells the job that this rank ended in error, does not wait for outstanding requests, and
-                raises no errors of the session. False: waits for outstanding requests, up to the job's deadline, and
-                until no other rank needs this rank's summer. If tensors accumulate, it also waits until all ranks close
-                their sessions, without a time limit.
-            returning: True: this process will join the next round of an elastic job; the round waits for this process.
-
-        Raises:
-            DeadlineExceededError: Requests are still in flight after the job's deadline.
-            GleanerError: The session has failed before.
-        """
-        if self._pointer is None or self._pid != os.getpid():
-            return
-        for attached in self._attached.values():
-            attached.close()
-        status, message = InterruptibleCall(lambda: self._close(failed, returning)).wait()
-        if not failed:
-            self._check(status, message)
-
-    def _close(self, failed: bool, returning: bool) -> tuple[int, str]:
-        with self._left:
-            pointer, self._pointer = self._pointer, None
-            # Calls last for SLICE_SECONDS. A signal handler that closes the session may be inside of one.
-            self._left.wait_for(lambda: self._callers == 0, timeout=_CALL_SECONDS)
-        memory = self._results, self._registered  # C uses this memory until the session is closed
-        self._results, self._registered = {}, {}
-        leave = self._library.gln_close_to_return if returning else self._library.gln_close
-        status = leave(pointer) if returning else leave(pointer, int(failed))
-        answer = status, _last_error(self._library, status)
-        for each in memory:
-            each.clear()
-        return answer
-
-    @property
-    def closed(self) -> bool:
-        """Whether close() has been called."""
-        return self._pointer is None
-
-    @property
-    def inherited(self) -> bool:
-        """Whether this process was forked from the process that opened the session. The session is then unusable."""
-        return self._pid != os.getpid()
-
-    def attached(self, kind: Callable[[Session], C]) -> C:
-        """Returns the session's object of this kind.
-
-        The first call creates the object as kind(session); close() closes it before the session.
-
-        Args:
-            kind: A class or function whose only argument is the session. It must not call attached().
-        """
-        with self._attaching:
-            if kind not in self._attached:
-                self._attached[kind] = kind(self)
-            return self._attached[kind]
+        super().__init__(texts, open_timeout)
 
     def declare(
         self,
@@ -283,10 +129,10 @@ class Session:
         tensor = ctypes.c_uint32()
         arguments = (_encoded(name), elements, int(data_type), _int32(priority))
         if members is None:
-            self._call("gln_declare", self._open(), *arguments, ctypes.byref(tensor))
+            self.call("gln_declare", *arguments, ctypes.byref(tensor))
         else:
             ranks = (ctypes.c_uint32 * len(members))(*members)
-            self._call("gln_declare_for_members", self._open(), *arguments, ranks, len(members), ctypes.byref(tensor))
+            self.call("gln_declare_for_members", *arguments, ranks, len(members), ctypes.byref(tensor))
         self._tensors[name] = tensor.value
         return tensor.value
 
@@ -314,7 +160,7 @@ class Session:
         tensor = ctypes.c_uint32()
         behind = _abi.UNBOUNDED if staleness is None else staleness
         arguments = (_encoded(name), elements, int(data_type), _int32(priority), behind, ctypes.byref(tensor))
-        self._call("gln_declare_accumulated", self._open(), *arguments)
+        self.call("gln_declare_accumulated", *arguments)
         self._tensors[name] = tensor.value
         return tensor.value
 
@@ -350,87 +196,13 @@ class Session:
                 the session is closed or inherited.
             GleanerError: The session has failed; see gleaner.errors.
         """
-        handle, starting = ctypes.c_uint64(), object()
-        pointer = self._open()
-        where = None if gpu is None else (gpu.ordinal, gpu.stream())  # the framework may raise errors of any kind
-        # Keep the memory before C gets it: an interrupt may come at any moment, also before there is a handle.
-        self._results[starting] = (name, result, gpu)
-        arguments = (pointer, tensor, input_address, output_address, int(op))
-        try:
-            if where is None:
-                self._call("gln_push_pull", *arguments, ctypes.byref(handle))
-            else:
-                self._call("gln_push_pull_on_stream", *arguments, *where, ctypes.byref(handle))
-        except GleanerError:
-            del self._results[starting]
-            raise
-        self._results[handle.value] = self._results[starting]
-        del self._results[starting]
+        self._open()
+        where = () if gpu is None else (gpu.ordinal, gpu.stream())  # the framework may raise errors of any kind
+        function = "gln_push_pull" if gpu is None else "gln_push_pull_on_stream"
+        arguments = (tensor, input_address, output_address, int(op), *where)
+        handle = self.start(function, arguments, name, result, gpu)
         self._names_in_flight.add(name)
-        return handle.value
-
-    def add_group(self, number: int, members: Sequence[int]) -> None:
-        """Makes a group of ranks, in which member i has rank i. All members must make it, with the same arguments.
-
-        Args:
-            number: Number of the group, 0 to 2**31 - 1; no other group of this session has it.
-            members: Ranks of the job.
-
-        Raises:
-            InvalidArgumentError: A rank is named twice or does not exist, this rank is no member, or the group exists.
-            FailedPreconditionError: Workers have several local ranks, or the session is closed or inherited.
-        """
-        self._call("gln_add_group", self._open(), number, (ctypes.c_uint32 * len(members))(*members), len(members))
-
-    def remove_group(self, number: int) -> None:
-        """Removes a group, and frees its memory. Each member does so for itself; no other group can have its number.
-
-        Args:
-            number: Number of the group.
-
-        Raises:
-            InvalidArgumentError: There is no such group.
-            FailedPreconditionError: A call of this rank is in flight, or the session is closed or inherited.
-        """
-        self._call("gln_remove_group", self._open(), number)
-
-    def has_arrived(self, group: int) -> bool:
-        """Returns whether bytes of another rank have come for this rank's next call of a group.
-
-        Args:
-            group: Number of the group.
-
-        Raises:
-            FailedPreconditionError: The session is closed or inherited.
-            GleanerError: The session has failed; see gleaner.errors.
-        """
-        arrived = ctypes.c_int()
-        self._call("gln_has_arrived", self._open(), group, ctypes.byref(arrived))
-        return bool(arrived.value)
-
-    def start_call(self, call: _abi.Call, name: str, memory: object) -> int:
-        """Starts a call of a group's collective (gln_start_call()), and returns a handle for synchronize().
-
-        Args:
-            call: The call. Input and output must stay as they are until the call is done.
-            name: Name of the call in errors.
-            memory: Owns input and output; the session keeps it until the handle is synchronized.
-
-        Raises:
-            InvalidArgumentError: Sizes or pointers are wrong.
-            FailedPreconditionError: The session is closed or inherited.
-            GleanerError: The session has failed; see gleaner.errors.
-        """
-        handle, starting = ctypes.c_uint64(), object()
-        pointer = self._open()
-        self._results[starting] = (name, lambda: memory, None)  # before C gets it, as in push_pull_async()
-        try:
-            self._call("gln_start_call", pointer, ctypes.byref(call), ctypes.byref(handle))
-        except GleanerError:
-            del self._results[starting]
-            raise
-        self._results[handle.value] = self._results.pop(starting)
-        return handle.value
+        return handle
 
     def register_memory(self, address: int, size: int, owner: Any) -> None:
         """Registers `size` bytes at `address`, so that RDMA sends inputs from there without a copy.
@@ -444,12 +216,12 @@ class Session:
             InvalidArgumentError: `size` is 0, or a part of the memory is registered already.
             FailedPreconditionError: The session is closed or inherited.
         """
-        pointer = self._open()
+        self._open()
         if address in self._registered:
             raise InvalidArgumentError(f"memory at {address:#x} is registered already; unregister it first")
         self._registered[address] = owner  # before C gets the memory, because an interrupt may come at any moment
         try:
-            self._call("gln_register_memory", pointer, address, size)
+            self.call("gln_register_memory", address, size)
         except GleanerError:
             del self._registered[address]
             raise
@@ -466,7 +238,7 @@ class Session:
             InvalidArgumentError: No memory is registered with this address.
             FailedPreconditionError: Requests that use the memory are in flight, or the session is closed or inherited.
         """
-        self._call("gln_unregister_memory", self._open(), address)
+        self.call("gln_unregister_memory", address)
         self._registered.pop(address, None)
 
     def poll(self, handle: int) -> bool:
@@ -481,7 +253,7 @@ class Session:
             FailedPreconditionError: The session is closed or inherited.
         """
         done = ctypes.c_int()
-        self._call("gln_poll", self._open(), _handle(handle), ctypes.byref(done))
+        self.call("gln_poll", _handle(handle), ctypes.byref(done))
         return bool(done.value)
 
     def synchronize(self, handle: int, timeout: Optional[float] = None) -> Any:
@@ -599,7 +371,7 @@ class Session:
         Raises:
             FailedPreconditionError: The session is closed or inherited.
         """
-        self._call("gln_step", self._open())
+        self.call("gln_step")
 
     def add_wait(self, seconds: float) -> None:
         """Counts time that the program has waited for requests other than in synchronize(), for the worker's metrics.
@@ -611,7 +383,7 @@ class Session:
             InvalidArgumentError: `seconds` is negative or not finite.
             FailedPreconditionError: The session is closed or inherited.
         """
-        self._call("gln_add_wait", self._open(), seconds)
+        self.call("gln_add_wait", seconds)
 
     def stats(self) -> Stats:
         """Returns the communication statistics of this rank since its session was opened.
@@ -620,7 +392,7 @@ class Session:
             FailedPreconditionError: The session is closed or inherited.
         """
         raw = _abi.Stats(ctypes.sizeof(_abi.Stats))
-        self._call("gln_get_stats", self._open(), ctypes.byref(raw))
+        self.call("gln_get_stats", ctypes.byref(raw))
         return Stats(raw.steps, raw.bytes, raw.communication_seconds, raw.bound_seconds, raw.epoch)
 
     def transports(self) -> str:
@@ -632,7 +404,7 @@ class Session:
             FailedPreconditionError: The session is closed or inherited.
         """
         text = ctypes.create_string_buffer(4096)
-        self._call("gln_get_transports", self._open(), text, len(text))
+        self.call("gln_get_transports", text, len(text))
         return text.value.decode()
 
     def tensor_plan(self, name: str) -> dict[str, Any]:
@@ -669,7 +441,7 @@ class Session:
             FailedPreconditionError: The session is closed or inherited.
         """
         workers = ctypes.c_uint32()
-        self._call("gln_get_newcomers", self._open(), ctypes.byref(workers))
+        self.call("gln_get_newcomers", ctypes.byref(workers))
         return workers.value
 
     def in_flight(self, name: str) -> bool:
@@ -709,70 +481,6 @@ class Session:
     def topology(self) -> RankInfo:
         return self.rank_info
 
-    def _read_rank_info(self) -> RankInfo:
-        raw = _abi.RankInfo(ctypes.sizeof(_abi.RankInfo))
-        self._call("gln_get_rank_info", self._open(), ctypes.byref(raw))
-        return RankInfo(raw.rank, raw.ranks, raw.worker, raw.workers, raw.local_rank, raw.local_ranks, raw.summers)
-
-    def _open(self) -> ctypes.c_void_p:
-        if self._pointer is None:
-            raise FailedPreconditionError("the session is closed; call gleaner.init() to join a job again")
-        if self._pid != os.getpid():
-            raise FailedPreconditionError(
-                f"gleaner was initialised in process {self._pid}, from which this process was forked: communicate in "
-                f"process {self._pid}. To make this process another rank, start it with multiprocessing's "
-                "'spawn' or 'forkserver'"
-            )
-        return self._pointer
-
-    def _call(self, function: str, *arguments: Any) -> None:
-        with self._calling():
-            status = getattr(self._library, function)(*arguments)
-            message = self._last_error(status)
-        self._check(status, message)
-
-    @contextlib.contextmanager
-    def _calling(self) -> Iterator[None]:
-        """Keeps close() from freeing the session while this thread is in a call of the library, which must be short."""
-        self._open()  # a forked child must not take the lock, which a thread of its parent may have held
-        with self._left:
-            self._open()
-            self._callers += 1
-        try:
-            yield
-        finally:
-            with self._left:
-                self._callers -= 1
-                self._left.notify_all()
-
-    def _check(self, status: int, message: str) -> None:
-        if status != _abi.OK:
-            raise error_of(status, message)
-
-    def _last_error(self, status: int) -> str:
-        return _last_error(self._library, status)
-
-    def _in_slices(self, call: Callable[[float], int], timeout: Optional[float]) -> tuple[int, str]:
-        """Repeats a call that takes a timeout while it returns DEADLINE_EXCEEDED, for `timeout` seconds at most.
-
-        Returns the last status and its message. Short calls let Python run signal handlers in between.
-        """
-        end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = SLICE_SECONDS if end is None else min(SLICE_SECONDS, max(0.0, end - time.monotonic()))
-            with self._calling():
-                status = call(left)
-                message = self._last_error(status)
-            if status != _abi.DEADLINE_EXCEEDED or (end is not None and time.monotonic() >= end):
-                return status, message
-
-
-def _check_timeout(seconds: float) -> None:
-    if not isinstance(seconds, numbers.Real):
-        raise TypeError(f"open_timeout must be a number of seconds, not {seconds!r}")
-    if not seconds >= 0:  # NaN included
-        raise InvalidArgumentError(f"open_timeout must be a number of seconds from 0 on, not {seconds}")
-
 
 def _handle(handle: int) -> int:
     if not isinstance(handle, int):
@@ -797,24 +505,6 @@ def _int32(priority: int) -> int:
     if not -(2**31) <= priority < 2**31:
         raise InvalidArgumentError(f"priority must be a number from -2**31 to 2**31 - 1, not {priority}")
     return int(priority)
-
-
-def _last_error(library: ctypes.CDLL, status: int) -> str:
-    """Returns the library's message for this thread's last call, or an empty string if the call succeeded."""
-    return "" if status == _abi.OK else library.gln_last_error().decode(errors="replace")
-
-
-def _open_session(library: ctypes.CDLL, options: _abi.Options) -> tuple[int, str, ctypes.c_void_p]:
-    pointer = ctypes.c_void_p()
-    status = library.gln_open(ctypes.byref(options), ctypes.byref(pointer))
-    return status, _last_error(library, status), pointer
-
-
-def _abandon(library: ctypes.CDLL, opened: tuple[int, str, ctypes.c_void_p]) -> None:
-    """Closes the session of an interrupted call of gln_open(), if the call has opened one."""
-    status, _, pointer = opened
-    if status == _abi.OK:
-        library.gln_close(pointer, 1)
 
 
 __all__ = ["DataType", "GleanerError", "GpuMemory", "Op", "RankInfo", "Session", "Stats"]

@@ -46,11 +46,9 @@ def check_memory_of_a_gpu_is_refused_as_the_hosts() -> None:
             lambda a=addresses: session.push_pull_async(declared, *a, Op.SUM, "no stream", lambda: None),
         )
         assert "tensor 'no stream': its memory is on GPU 0; copy it to memory of the host first" in message
-    message = raises(
-        InvalidArgumentError, lambda: session._call("gln_broadcast", session._open(), b"device", on_gpu.address, 40, 0)
-    )
+    message = raises(InvalidArgumentError, lambda: session.call("gln_broadcast", b"device", on_gpu.address, 40, 0))
     assert "broadcast of 'device': its memory is on GPU 0; copy it to memory of the host first" in message
-    session._call("gln_broadcast", session._open(), b"device", host.ctypes.data, 40, 0)
+    session.call("gln_broadcast", b"device", host.ctypes.data, 40, 0)
 
 
 def check_sums_have_the_bits_of_the_hosts_sums() -> None:

@@ -45,7 +45,7 @@ def main_thread_waits_in_c() -> bool:
     main = frames.pop(threading.main_thread().ident)
     if runs(main, "wait", "gleaner/interruptible.py"):
         return any(runs(frame, "_make_call", "gleaner/interruptible.py") for frame in frames.values())
-    return runs(main, "_in_slices", "gleaner/session.py")
+    return runs(main, "_in_slices", "gleaner/connection.py")
 
 
 def announce() -> None:

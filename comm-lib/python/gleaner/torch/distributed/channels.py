@@ -128,7 +128,7 @@ class Channels:
 
     def _first_sender(self, tag: Tag) -> Optional[int]:
         for rank in range(len(self._members)):
-            if rank != self._rank and self._job.session.has_arrived(self._group(rank, self._rank, tag).number):
+            if rank != self._rank and self._group(rank, self._rank, tag).has_arrived():
                 return rank
         return None
 

@@ -1,17 +1,15 @@
 """Works: what the functions of torch.distributed return for a collective in flight.
 
 A work ends in the thread that waits for it, or, once it has given a future (get_future()), in the thread gln-python.
-Whoever ends it also does the local part of the collective, such as adding what came from the other ranks. wait() and
-the future raise the error of a collective that has failed.
+That thread also does the local part of the collective, such as adding what came from the other ranks. wait() and the
+future raise the error of a collective that has failed.
 """
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
 from collections.abc import Sequence
-from concurrent import futures
 from datetime import timedelta
 from typing import Any, Callable, ClassVar, Optional
 
@@ -19,7 +17,7 @@ import torch
 from torch._C import _distributed_c10d as c10d
 from torch._C._distributed_c10d import Work
 
-from gleaner.completions import Completions
+from gleaner.completions import Completions, pool
 from gleaner.errors import DeadlineExceededError, GleanerError
 from gleaner.session import Session
 from gleaner.torch.distributed.futures import OrderedFuture
@@ -123,7 +121,7 @@ class GleanerWork(Work):
         self.has_ended.set()
         GleanerWork.late.discard(self)
         if self._future is not None:
-            _futures().submit(self._set_future)
+            pool().submit(self._set_future)
 
     def _set_future(self) -> None:
         if self._error is not None:
@@ -208,7 +206,7 @@ class RequestWork(GleanerWork):
             raise self._late(seconds)
 
     def __del__(self) -> None:
-        # Nobody waits for this work, which must end all the same. The session then keeps it.
+        # A work for which no thread waits must end all the same, so the session keeps it until then.
         if not self.has_ended.is_set() and not self._is_watched and not self._session.closed:
             self._watch()
 
@@ -282,12 +280,6 @@ def finish_copies(tensors: Sequence[torch.Tensor]) -> None:
     """Waits for what the calling thread has queued on the GPUs of tensors."""
     for device in {tensor.device for tensor in tensors if tensor.is_cuda}:
         torch.cuda.current_stream(device).synchronize()
-
-
-@functools.cache
-def _futures() -> futures.ThreadPoolExecutor:
-    """Returns threads that complete futures. A callback of a future may wait for another one."""
-    return futures.ThreadPoolExecutor(max_workers=64, thread_name_prefix="gln-future")
 
 
 def _detail(error: GleanerError) -> str:
