@@ -84,7 +84,7 @@ def join(store: Any, rank: int, size: int) -> Job:
                 "the default group must have backend gleaner before other groups can: init_process_group('gleaner')"
             )
         return _present
-    session = _open(store, rank, size)
+    session = open_session(store, rank, size)
     _present = Job(session, store, _times_joined)
     _times_joined += 1
     return _present
@@ -134,7 +134,7 @@ def restart(store: Any, rank: int, size: int, host: str, seconds: float) -> Job:
         own.forget()
         raise
     _own, _present = own, Job(process.current(), store, 0)
-    util.Finalize(None, leave, exitpriority=0)  # as in _open()
+    util.Finalize(None, leave, exitpriority=0)  # as in open_session()
     return _present
 
 
@@ -161,7 +161,18 @@ def has_coordinator() -> bool:
     return bool(os.environ.get("GLEANER_COORDINATOR"))
 
 
-def _open(store: Any, rank: int, size: int) -> Session:
+def open_session(store: Any, rank: int, size: int) -> Session:
+    """Opens the session of this process, if none is open, and returns it.
+
+    Args:
+        store: By which ranks learn of the coordinator of rank 0, if the environment names none.
+        rank: This rank.
+        size: Number of ranks.
+
+    Raises:
+        FailedPreconditionError: The open session has other ranks, or workers have several local ranks.
+        GleanerError: As in gleaner.init().
+    """
     global _own
     if not process.is_initialized():
         if has_coordinator():
