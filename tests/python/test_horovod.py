@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
-from conftest import ROOT, assert_passed, checks_of, run_job
+from conftest import ROOT, assert_passed, checks_of, run_job, run_ranks
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(ROOT / "comm-lib" / "python"))
-from gleaner.horovod.torch.negotiation import JOIN, Description, Negotiation  # noqa: E402
+from gleaner.horovod.torch.fusion import MOST_ELEMENTS, MOST_FUSED_ELEMENTS, fused  # noqa: E402
+from gleaner.horovod.torch.negotiation import JOIN, Decision, Description, Negotiation  # noqa: E402
 
 Run = Callable[[], subprocess.CompletedProcess[str]]
 PROGRAM = "horovod_checks.py"
@@ -32,6 +33,44 @@ def test_names(run: Run, check: str) -> None:
 
 def test_ends_well(run: Run) -> None:
     assert run().returncode == 0, run().stderr
+
+
+def test_names_under_torchrun() -> None:
+    done = run_ranks(PROGRAM, WORKERS)
+    assert done.returncode == 0, done.stdout
+    for check in checks_of(PROGRAM):
+        assert_passed(done, check, ranks=WORKERS)
+
+
+def decided(*descriptions: Description, error: str = "") -> list[Decision]:
+    return [Decision(each.name, (each, each), error) for each in descriptions]
+
+
+def names_of(batches: Iterable[list[Decision]]) -> list[list[str]]:
+    return [[each.name for each in batch] for batch in batches]
+
+
+def test_small_sums_of_a_round_are_fused() -> None:
+    others = [*decided(Description("barrier", "d")), *decided(*sums("e", "f")), *decided(*sums("g"), error="wrong")]
+    assert names_of(fused([*decided(*sums("a", "b", "c")), *others, *decided(*sums("h"))])) == [
+        ["a", "b", "c"],
+        ["d"],
+        ["e", "f"],
+        ["g"],
+        ["h"],
+    ]
+    means = [Description("allreduce", "m", ("float32",), ((2,),), ("cpu",), "Average")]
+    assert names_of(fused([*decided(*sums("a")), *decided(*means)])) == [["a"], ["m"]]
+
+
+def test_large_sums_are_not_fused() -> None:
+    def of(name: str, elements: int) -> Description:
+        return Description("allreduce", name, ("float32",), ((elements,),), ("cpu",), "Sum")
+
+    large = of("large", MOST_ELEMENTS + 1)
+    assert names_of(fused(decided(of("a", 1), large, of("b", 1)))) == [["a"], ["large"], ["b"]]
+    many = [of(str(i), MOST_ELEMENTS) for i in range(6)]
+    assert [len(batch) for batch in fused(decided(*many))] == [MOST_FUSED_ELEMENTS // MOST_ELEMENTS, 2]
 
 
 def test_local_ranks_are_refused() -> None:

@@ -51,6 +51,22 @@ def check_large_sums_have_the_bits_of_rank_order() -> None:
             assert equal(hvd.allreduce(parts[RANK]), ordered_sum(parts, SIZE)), (elements, kind)
 
 
+def check_many_small_sums() -> None:
+    types = (torch.float32, torch.float16, torch.int64)
+    for op, factor in ((hvd.Sum, 2.0), (hvd.Average, 1.0)):
+        tensors = [torch.full((i + 1,), RANK + i, dtype=types[i // 10 % 3]) for i in range(60)]
+        order = sorted(range(60), key=lambda i: (i * 7 + RANK * 13) % 60)  # another one on each rank
+        handles = {}
+        for i in order:
+            in_place = hvd.allreduce_async_ if i % 2 else hvd.allreduce_async
+            handles[i] = in_place(tensors[i], op=op, name=f"small.{i}", postscale_factor=factor if i % 3 else 1.0)
+        for i in reversed(range(60)):
+            result = hvd.synchronize(handles[i])
+            expected = (3 + 3 * i) / (1 if op == hvd.Sum else SIZE) * (factor if i % 3 else 1.0)
+            assert result.dtype == tensors[i].dtype and (result == expected).all(), (i, result, expected)
+            assert (result is tensors[i]) == bool(i % 2) and (i % 2 or (tensors[i] == RANK + i).all())
+
+
 def check_factors() -> None:
     whole = torch.tensor([3, -5])
     assert hvd.allreduce(whole, op=hvd.Sum, prescale_factor=0.5).tolist() == [3, -6]

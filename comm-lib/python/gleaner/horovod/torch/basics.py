@@ -7,12 +7,13 @@ from typing import Any, Union
 
 from gleaner import process
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
+from gleaner.horovod.torch import joining
 from gleaner.horovod.torch.layer import Present, present
 from gleaner.horovod.torch.process_sets import ProcessSet
 
 
 def init(comm: Any = None, process_sets: Union[Iterable[Any], str, None] = None) -> None:
-    """Joins the job. Collective; blocks. Does nothing if it was called before.
+    """Joins the job, under `gleaner run`, torchrun or in a TrainingJob. Collective; blocks. Later calls do nothing.
 
     Args:
         comm: None: there are no communicators of MPI.
@@ -26,7 +27,7 @@ def init(comm: Any = None, process_sets: Union[Iterable[Any], str, None] = None)
     """
     if comm is not None and list(comm):
         raise InvalidArgumentError("init() takes no comm: pass process_sets=[…] for a subset of ranks")
-    process.init()
+    joining.join()
     info = process.current().rank_info
     if info.local_size > 1:
         raise FailedPreconditionError(

@@ -10,6 +10,7 @@ from typing import Optional
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.groups import Group
 from gleaner.horovod.torch.execution import Execution
+from gleaner.horovod.torch.fusion import fused
 from gleaner.horovod.torch.negotiation import JOIN, Decision, Negotiation
 from gleaner.horovod.torch.requests import FOREVER, Request
 from gleaner.horovod.torch.rounds import Rounds
@@ -99,8 +100,11 @@ class Controller:
             news, self._news = self._news, []
         told = self.rounds.exchange(pickle.dumps([each.description for each in news]))
         decisions = self._negotiation.add([pickle.loads(each) for each in told])
-        for each in decisions:
-            self._carry_out(each)
+        for batch in fused(decisions):
+            if len(batch) == 1:
+                self._carry_out(batch[0])
+            else:
+                self._carry_out_fused(batch)
         if not decisions:
             with self._changed:
                 self._changed.wait_for(lambda: self._news or self._is_closing, _PAUSE_SECONDS)
@@ -122,6 +126,22 @@ class Controller:
                 request.start(*self._execution.start(request, decision))
             except Exception as error:
                 request.fail(error)
+
+    def _carry_out_fused(self, batch: Sequence[Decision]) -> None:
+        with self._changed:
+            submitted = [self._waiting.pop(each.name, None) for each in batch]
+        requests = [own or self._execution.zeros(each.example) for own, each in zip(submitted, batch)]
+        try:
+            started = self._execution.start_fused(requests, batch)
+        except Exception as error:
+            for each in filter(None, submitted):
+                each.fail(error)
+            return
+        for own, (works, finish) in zip(submitted, started):
+            if own is None:
+                self._contributed += works
+            else:
+                own.start(works, finish)
 
     def _fail(self, error: Exception) -> None:
         with self._changed:

@@ -7,6 +7,7 @@ large gradients go by push_pull, which copies them itself.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any, Callable
 
 import torch
@@ -48,6 +49,17 @@ class Execution:
         with contextlib.nullcontext() if request.stream is None else torch.cuda.stream(request.stream):
             return getattr(self, "_" + decision.example.kind)(request, decision)
 
+    def start_fused(self, requests: Sequence[Request], decisions: Sequence[Decision]) -> list[Started]:
+        """Starts reductions of fusion.fused() as one. Returns for each what start() returns.
+
+        Raises:
+            GleanerError: The session has failed.
+        """
+        op, _ = self._reduction(decisions[0].example, requests[0].tensors)
+        hosts = [self._scaled_hosts(*each) for each in zip(requests, decisions)]
+        work = self._collectives.all_reduce([host for own in hosts for host in own], op)
+        return [([work], self._finish(*each)) for each in zip(requests, decisions, hosts)]
+
     def zeros(self, description: Description) -> Request:
         """Returns a request for an operation of others, with which a rank that has joined contributes zeros."""
         parts = zip(description.shapes, description.dtypes)
@@ -58,14 +70,23 @@ class Execution:
         op, factor = self._reduction(wanted, request.tensors)
         if len(request.tensors) == 1 and self._is_gradient_of_push_pull(wanted, op, request.tensors[0]):
             return self._push_pull(request, wanted, op, factor)
-        hosts = [_scaled(_own(each, request.in_place), wanted.scales[0]) for each in request.tensors]
+        hosts = self._scaled_hosts(request, decision)
         dtypes = dict.fromkeys(host.dtype for host in hosts)
         works = [self._collectives.all_reduce([each for each in hosts if each.dtype == dtype], op) for dtype in dtypes]
+        return works, self._finish(request, decision, hosts)
+
+    def _scaled_hosts(self, request: Request, decision: Decision) -> list[torch.Tensor]:
+        """Returns the inputs of an allreduce in memory of the host, which its results will overwrite."""
+        return [_scaled(_own(each, request.in_place), decision.example.scales[0]) for each in request.tensors]
+
+    def _finish(self, request: Request, decision: Decision, hosts: Sequence[torch.Tensor]) -> Callable[[], Any]:
+        """Returns the function that returns the results of an allreduce in the caller's thread."""
+        _, factor = self._reduction(decision.example, request.tensors)
 
         def finish() -> list[torch.Tensor]:
             return [_result(_scaled(host, factor), each, request) for host, each in zip(hosts, request.tensors)]
 
-        return works, finish
+        return finish
 
     def _is_gradient_of_push_pull(self, wanted: Description, op: Any, tensor: torch.Tensor) -> bool:
         size = tensor.numel() * tensor.element_size()
