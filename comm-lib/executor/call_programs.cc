@@ -31,13 +31,13 @@ uint32_t hash_of(const std::vector<uint32_t>& members, uint32_t kind) {
 
 Postcondition collective_of(uint32_t code) { return static_cast<Postcondition>(code & kCollectiveMask); }
 
-const char* algorithm_of(uint32_t code) {
+const char* algorithm_of(uint32_t code, size_t ranks) {
   const bool is_large = (code & kLargeBit) != 0;
   switch (collective_of(code)) {
     case Postcondition::kBroadcast:
-      return is_large ? "scatter-ring" : "binomial";
+      return is_large && ranks > 2 ? "scatter-ring" : "binomial";
     case Postcondition::kAllGather:
-      return "gather";
+      return is_large ? "direct" : "gather";
     case Postcondition::kGather:
     case Postcondition::kScatter:
       return is_large ? "direct" : "binomial";
@@ -75,6 +75,7 @@ CallProgram::CallProgram(const collective::Schedule& schedule, const Group& grou
           blocks_ * chunks_per_block_, has_late_receipts(schedule)),
       ranks_(group.workers),
       moves_(blocks_),
+      sends_(blocks_),
       most_part_bytes_(part_bytes(schedule)) {
   for (uint32_t i = 0; i < group.members.size(); ++i) ranks_[group.members[i]] = i;
   for (uint32_t block = 0; block < schedule.blocks(); ++block) {
@@ -83,7 +84,9 @@ CallProgram::CallProgram(const collective::Schedule& schedule, const Group& grou
   }
   for (const Program::Operation& operation : program_.operations()) {
     for (uint32_t i = 0; i < operation.slice.count && operation.slice.first < chunks(); ++i) {
-      moves_[(operation.slice.first + i) / chunks_per_block_] = true;
+      const uint32_t block = (operation.slice.first + i) / chunks_per_block_;
+      moves_[block] = true;
+      if (operation.kind == Program::Kind::kSend) sends_[block] = true;
     }
   }
 }
@@ -116,6 +119,17 @@ void CallProgram::lay_out(std::span<const uint64_t> bytes, std::vector<uint64_t>
   }
 }
 
+void CallProgram::find_places(uint32_t block, const Layout& layout, MutableBytes output, uint64_t offset,
+                              std::span<std::byte*> places) const {
+  if (sends(block)) return;
+  const collective::Slice chunks = chunks_of(block);
+  const uint64_t first = layout.range_of(chunks).first;
+  for (uint32_t chunk = chunks.first; chunk < chunks.first + chunks.count; ++chunk) {
+    const Layout::Range range = layout.range_of({chunk, 1});
+    if (range.count > 0) places[chunk] = output.data() + offset + range.first - first;
+  }
+}
+
 uint32_t CallPrograms::code_of(Postcondition collective, uint32_t root, uint64_t bytes, uint32_t kind,
                                const Group& group) {
   return static_cast<uint32_t>(collective) | (bytes >= kLargeBytes ? kLargeBit : 0) |
@@ -138,7 +152,7 @@ absl::StatusOr<const CallProgram*> CallPrograms::find(uint32_t number, const Gro
   std::unique_ptr<const CallProgram>& program = programs_[{number, code & ~(kHashMask << kHashShift)}];
   if (program == nullptr) {
     collective::Spec spec;
-    spec.algorithm = algorithm_of(code);
+    spec.algorithm = algorithm_of(code, group.members.size());
     const auto schedule = collective::make_schedule(
         spec, {static_cast<uint32_t>(group.members.size()), collective_of(code), code >> kRootShift},
         collective::OnlyRank(group.rank));

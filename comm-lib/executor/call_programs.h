@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "comm-lib/executor/layout.h"
 #include "comm-lib/executor/program.h"
+#include "common/base/bytes.h"
 #include "common/collective/postcondition.h"
 
 namespace gleaner::executor {
@@ -37,12 +39,21 @@ class CallProgram {
   const std::vector<uint32_t>& ends_with() const { return ends_with_; }
   // Returns whether a message of the rank has bytes of a block.
   bool moves(uint32_t block) const { return moves_[block]; }
+  // Returns whether the rank sends bytes of a block.
+  bool sends(uint32_t block) const { return sends_[block]; }
   // Returns the most bytes that each block of a part has. Every message then fits into a frame.
   uint64_t most_part_bytes() const { return most_part_bytes_; }
   // Sets `begins` to where the chunks of the work buffer lie, in bytes, if block i has bytes[i] bytes (Layout).
   void lay_out(std::span<const uint64_t> bytes, std::vector<uint64_t>& begins) const;
   // Returns the chunks of the work buffer that a block has.
   collective::Slice chunks_of(uint32_t block) const { return {block * chunks_per_block_, chunks_per_block_}; }
+  // Sets places[i] for each chunk i of a block that the rank receives and does not send on: it goes straight to
+  // `output`, where the block's bytes of a part, which has this layout, begin at `offset`. Chunks without bytes have no
+  // place.
+  void find_places(uint32_t block, const Layout& layout, MutableBytes output, uint64_t offset,
+                   std::span<std::byte*> places) const;
+  // Returns the number of chunks of the work buffer: those of blocks, and behind them those of receipts.
+  uint32_t chunks_with_receipts() const { return chunks() + 2 * collective_.ranks; }
 
  private:
   uint32_t local_block(uint32_t block) const;
@@ -55,7 +66,7 @@ class CallProgram {
   Program program_;
   std::vector<uint32_t> ranks_;  // by worker; only members count
   std::vector<uint32_t> begins_with_, ends_with_;
-  std::vector<bool> moves_;
+  std::vector<bool> moves_, sends_;
   uint64_t most_part_bytes_ = 0;
 };
 

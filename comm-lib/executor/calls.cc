@@ -248,12 +248,18 @@ void Calls::begin(Run& run) {
     const uint64_t from = placed.offset + run.subject.partition * call.program->most_part_bytes();
     if (range.count > 0) std::memcpy(work.bytes().data() + range.first, call.input.data() + from, range.count);
   }
-  run.cursor.begin(std::move(work));
+  places_.assign(call.program->chunks_with_receipts(), nullptr);
+  for (const Placed& placed : call.outputs) {
+    const uint64_t to = placed.offset + run.subject.partition * call.program->most_part_bytes();
+    call.program->find_places(placed.block, run.cursor.layout(), call.output, to, places_);
+  }
+  run.cursor.begin(std::move(work), places_);
 }
 
 void Calls::take_results(Run& run) {
   const Open& call = calls_[run.piece];
   for (const Placed& placed : call.outputs) {
+    if (!call.program->sends(placed.block)) continue;  // the output has it already
     const Layout::Range range = run.cursor.layout().range_of(call.program->chunks_of(placed.block));
     const uint64_t to = placed.offset + run.subject.partition * call.program->most_part_bytes();
     if (range.count > 0) {

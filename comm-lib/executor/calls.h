@@ -6,6 +6,9 @@
 // from p * part_bytes on of each block, up to part_bytes of them. A block without such bytes has none in that part, and
 // neither side sends or expects it. So blocks may differ in size, as in an all-to-all with splits.
 //
+// Memory. A part's work buffer has a copy of the blocks that this rank sends, since a slice may be sent again after the
+// call has ended. Blocks that arrive and are not sent on go straight to the output.
+//
 // Agreement. Members must call the same collective with the same root and sizes. A slice of another collective, or of
 // another size, is an error that names both workers and the call, and ends the job: bytes that one member does not
 // expect would shift all later ones.
@@ -96,8 +99,8 @@ class Calls final : public RunOwner {
 
  private:
   struct Numbered : Group {
-    uint64_t next = 0;  // number of the next call
-    StartQueue starts;  // its calls begin in their order on every member, whatever other groups do
+    uint64_t next = 0;     // number of the next call
+    StartQueue starts{2};  // its calls begin in their order on every member, whatever other groups do
   };
   // A block of the work buffer, and where the caller has it.
   struct Placed {
@@ -143,7 +146,8 @@ class Calls final : public RunOwner {
   Slots<Open> calls_;
   std::map<Key, uint32_t> runs_;
   EarlyFrames early_;
-  std::vector<uint64_t> begins_;  // of the part that opens
+  std::vector<uint64_t> begins_;    // of the part that opens
+  std::vector<std::byte*> places_;  // of the part that begins
 };
 
 }  // namespace gleaner::executor

@@ -50,14 +50,16 @@ void Cursor::begin(ConstBytes contribution, uint32_t worker, uint32_t divisor, B
   }
 }
 
-void Cursor::begin(Buffer work) {
+void Cursor::begin(Buffer work, std::span<std::byte* const> places) {
   has_begun_ = true;
   work_ = std::move(work);
+  places_.assign(places.begin(), places.end());
 }
 
 void Cursor::close() {
   work_ = {};
   results_ = {};
+  places_.clear();
   has_begun_ = false;
   for (Source& source : sources_) {
     while (!source.arrived.empty()) arrived_->pop(source.arrived);
@@ -98,6 +100,7 @@ Cursor::Outcome Cursor::advance(const kernels::Kernels& kernels) {
 
 void Cursor::receive(const Program::Operation& operation, const Layout::Range& range, const kernels::Kernels& kernels) {
   const Buffer slice = arrived_->pop(sources_[operation.source].arrived);
+  if (!places_.empty()) return place(operation.slice, slice);
   const DataType type = type_of(operation);
   std::byte* const own = buffer_of(operation).bytes().data() + range.first * width_of(operation);
   if (operation.kind == Program::Kind::kCopy) {
@@ -106,6 +109,17 @@ void Cursor::receive(const Program::Operation& operation, const Layout::Range& r
   }
   const std::array<const std::byte*, 2> sources = {own, slice.bytes().data()};
   kernels.sum(type, sources, own, range.count, 1);
+}
+
+// Copies the chunks of a call that have arrived to their places.
+void Cursor::place(const collective::Slice& chunks, const Buffer& slice) {
+  const std::byte* from = slice.bytes().data();
+  for (uint32_t chunk = chunks.first; chunk < chunks.first + chunks.count; ++chunk) {
+    const Layout::Range range = layout_.range_of({chunk, 1});
+    std::byte* const to = places_[chunk] == nullptr ? work_.bytes().data() + range.first : places_[chunk];
+    if (range.count > 0) std::memcpy(to, from, range.count);
+    from += range.count;
+  }
 }
 
 // Divides and rounds complete sums.

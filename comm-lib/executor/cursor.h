@@ -56,8 +56,10 @@ class Cursor {
   // are divided by `divisor`.
   void begin(ConstBytes contribution, uint32_t worker, uint32_t divisor, BufferPool& pool,
              const kernels::Kernels& kernels);
-  // Begins a call. `work` has the chunks with which this rank begins.
-  void begin(Buffer work);
+  // Begins a call. `work` has the chunks with which this rank begins. `places`: for each chunk, where the bytes of a
+  // receive go; null: into the work buffer. A chunk that has a place must not be sent. The memory belongs to the
+  // caller, and must stay valid until the end.
+  void begin(Buffer work, std::span<std::byte* const> places);
   bool has_begun() const { return has_begun_; }
   // Forgets the buffers, and the slices that wait.
   void close();
@@ -121,12 +123,14 @@ class Cursor {
   }
   void open(const Program* program, ArrivedSlices* arrived);
   void receive(const Program::Operation& operation, const Layout::Range& range, const kernels::Kernels& kernels);
+  void place(const collective::Slice& chunks, const Buffer& slice);
   void finish(const Layout::Range& range, const kernels::Kernels& kernels);
 
   const Program* program_ = nullptr;
   ArrivedSlices* arrived_ = nullptr;
   uint64_t elements_ = 0;
-  std::vector<uint64_t> begins_;  // of a call's chunks
+  std::vector<uint64_t> begins_;    // of a call's chunks
+  std::vector<std::byte*> places_;  // of a call: by chunk
   Layout layout_ = {0, 1};
   Types types_;
   uint32_t divisor_ = 1;

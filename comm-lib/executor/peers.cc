@@ -25,8 +25,11 @@ bool Peers::await(uint32_t index, const Subject& subject, Actions& actions) {
 }
 
 bool Peers::has_room(const Peer& peer) const {
-  const uint64_t bytes = peer.ready.front_bytes() + wire::kHeaderBytes;
-  return peer.link.unconfirmed().empty() || peer.link.unconfirmed_bytes() + bytes <= window_bytes_;
+  const OutgoingSlice& slice = peer.ready.front();
+  const uint64_t bytes = slice.payload.size() + wire::kHeaderBytes;
+  const bool is_of_call = (slice.subject.tensor & wire::kCallBit) != 0;
+  return peer.link.unconfirmed_bytes() <= (is_of_call ? bytes : 0) ||
+         peer.link.unconfirmed_bytes() + bytes <= window_bytes_;
 }
 
 void Peers::flush(uint32_t index, Actions& actions) {

@@ -3,7 +3,8 @@
 //
 // Sending. A slice waits in the peer's ReadyQueue until the peer is connected and the *window* has room: the bytes that
 // were sent to a peer, and that it has not confirmed, stay below the window, or are those of one slice. So few bytes
-// wait in kernel buffers, and an urgent slice that becomes ready late overtakes the others.
+// wait in kernel buffers, and an urgent slice that becomes ready late overtakes the others. The slices of calls may be
+// larger than the window; two of them may be in flight, so that one is on its way while the other is confirmed.
 //
 // Repeats. A new connection begins with the slices that the peer has not confirmed, in their order. They leave as
 // copies: the peer may have them already, and this worker may then have changed the memory.

@@ -30,7 +30,8 @@ struct OutgoingSlice {
 class ReadyQueue {
  public:
   bool empty() const { return heap_.empty(); }
-  size_t front_bytes() const { return slices_[heap_.front().slot].payload.size(); }
+  // Returns the most urgent slice. Needs !empty().
+  const OutgoingSlice& front() const { return slices_[heap_.front().slot]; }
 
   void push(OutgoingSlice slice) {
     const uint32_t slot = slices_.take();

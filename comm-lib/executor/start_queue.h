@@ -2,8 +2,9 @@
 // first (subject.h). This text says partition for what a run is about.
 //
 // Limit. Partitions in flight, whose programs have begun and not ended, stay within a *limit* of bytes; one may always
-// be in flight. So a worker holds few work buffers and sends its first slice at once, and no worker gets far ahead of
-// the others: slices that it would send early would take the links from slices that others wait for.
+// be in flight, or two parts of calls (calls.h), of which one ends while the other is on its way. So a worker holds few
+// work buffers and sends its first slice at once, and no worker gets far ahead of the others: slices that it would send
+// early would take the links from slices that others wait for.
 //
 // Admission. Workers may start tensors in different orders. A limit alone would then let each worker fill it with
 // partitions that its peers have not begun, for ever. So a worker *admits* a partition that a peer has begun, whatever
@@ -32,6 +33,8 @@ namespace gleaner::executor {
 
 class StartQueue {
  public:
+  // `least`: the number of partitions that may be in flight whatever the limit says, at least 1.
+  explicit StartQueue(uint32_t least = 1) : least_(least) {}
   // A run that has not had its turn. It may have begun, or ended, since push(): Run::number then tells.
   struct Waiting {
     Order order;
@@ -54,7 +57,7 @@ class StartQueue {
   }
 
   // Returns whether a partition of `bytes` bytes may begin that no peer has begun.
-  bool has_room(uint64_t bytes) const { return in_flight_ == 0 || in_flight_bytes_ + bytes <= limit_bytes_; }
+  bool has_room(uint64_t bytes) const { return in_flight_ < least_ || in_flight_bytes_ + bytes <= limit_bytes_; }
   // Records that a partition of `bytes` bytes begins, or that it has ended.
   void begin(uint64_t bytes) {
     ++in_flight_;
@@ -78,6 +81,7 @@ class StartQueue {
     }
   };
 
+  uint32_t least_;
   std::vector<Waiting> heap_;  // with the most urgent run first
   uint64_t limit_bytes_ = 0;
   uint64_t in_flight_bytes_ = 0;

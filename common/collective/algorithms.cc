@@ -168,6 +168,11 @@ absl::StatusOr<Schedule> make_direct(const Spec&, const Collective& collective, 
   return direct(collective, only);  // at most 2.1 million operations
 }
 
+absl::StatusOr<Schedule> make_direct_all_gather(const Spec& spec, const Collective& collective, OnlyRank only) {
+  GLN_RETURN_IF_ERROR(check_size(spec, collective.ranks, 2 * square(collective.ranks)));
+  return direct(collective, only);
+}
+
 // The algorithms of one collective follow each other.
 constexpr Algorithm kAlgorithms[] = {
     {.name = "ring", .make = make_ring},
@@ -183,6 +188,7 @@ constexpr Algorithm kAlgorithms[] = {
     {.postcondition = Postcondition::kBroadcast, .name = "scatter-ring", .make = make_scatter_ring},
     {.postcondition = Postcondition::kAllGather, .name = "ring", .make = make_ring_all_gather},
     {.postcondition = Postcondition::kAllGather, .name = "gather", .make = make_gather},
+    {.postcondition = Postcondition::kAllGather, .name = "direct", .make = make_direct_all_gather},
     {.postcondition = Postcondition::kReduceScatter, .name = "ring", .make = make_reduce_scatter<ScatterKind::kRing>},
     {.postcondition = Postcondition::kReduceScatter,
      .name = "halving",

@@ -16,7 +16,7 @@
 // These are the algorithms of an all-reduce. Those of other collectives have no parameters:
 //   reduce            binomial
 //   broadcast         binomial; scatter-ring for large vectors
-//   all-gather        ring; gather
+//   all-gather        ring; gather; direct
 //   reduce-scatter    ring; halving for powers of two; direct
 //   gather, scatter   direct; binomial
 //   all-to-all        direct

@@ -15,6 +15,15 @@ void add_all_to_all(ScheduleBuilder& builder, uint32_t ranks) {
   }
 }
 
+void add_all_gather(ScheduleBuilder& builder, uint32_t ranks) {
+  for (uint32_t ahead = 1; ahead < ranks; ++ahead) {
+    for (uint32_t from = 0; from < ranks; ++from) {
+      builder.transfer(from, (from + ahead) % ranks, {from, 1}, Take::kCopy);
+    }
+    builder.end_step();
+  }
+}
+
 // Between the root and all other ranks, in the order in which they follow the root.
 void add_star(ScheduleBuilder& builder, const Collective& collective) {
   if (collective.ranks == 1) return;
@@ -32,6 +41,8 @@ Schedule direct(const Collective& collective, OnlyRank only) {
   ScheduleBuilder builder("direct", collective, collective.blocks(), only);
   if (collective.postcondition == Postcondition::kAllToAll) {
     add_all_to_all(builder, collective.ranks);
+  } else if (collective.postcondition == Postcondition::kAllGather) {
+    add_all_gather(builder, collective.ranks);
   } else {
     add_star(builder, collective);
   }

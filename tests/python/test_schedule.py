@@ -16,7 +16,7 @@ from conftest import GLEANER, TIMEOUT, require_build
 COLLECTIVES = {
     "reduce": ["binomial"],
     "broadcast": ["binomial", "scatter-ring"],
-    "all-gather": ["ring", "gather"],
+    "all-gather": ["ring", "gather", "direct"],
     "reduce-scatter": ["ring", "halving", "direct"],
     "gather": ["direct", "binomial"],
     "scatter": ["direct", "binomial"],

@@ -219,7 +219,7 @@ TEST(Collectives, NamesAreUnique) {
 TEST(Collectives, AlgorithmsOfEach) {
   EXPECT_THAT(algorithms(Postcondition::kReduce), ElementsAre("binomial"));
   EXPECT_THAT(algorithms(Postcondition::kBroadcast), ElementsAre("binomial", "scatter-ring"));
-  EXPECT_THAT(algorithms(Postcondition::kAllGather), ElementsAre("ring", "gather"));
+  EXPECT_THAT(algorithms(Postcondition::kAllGather), ElementsAre("ring", "gather", "direct"));
   EXPECT_THAT(algorithms(Postcondition::kReduceScatter), ElementsAre("ring", "halving", "direct"));
   EXPECT_THAT(algorithms(Postcondition::kGather), ElementsAre("direct", "binomial"));
   EXPECT_THAT(algorithms(Postcondition::kScatter), ElementsAre("direct", "binomial"));

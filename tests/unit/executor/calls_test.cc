@@ -73,6 +73,8 @@ std::byte value(uint64_t call, uint32_t block, uint64_t at) {
   return static_cast<std::byte>((call * 89 + block * 31 + at * 7 + (at >> 8)) & 0xff);
 }
 
+bool is_slice(const exchange::Send& send) { return send.header.type == wire::FrameType::kSlice; }
+
 // The memory of all ranks for one call, with `bytes` bytes in each block.
 class Memory {
  public:
@@ -159,6 +161,16 @@ TEST(Calls, MoveManyPartsThroughSmallWindows) {
     CallingGroup group(ranks, CallingGroup::all(ranks), 100'000);
     expect_all_work(group, {600'001});
   }
+}
+
+TEST(Calls, TwoPartsAreInFlightBeyondTheWindow) {
+  CallingGroup group(2, {0, 1}, 1);
+  Memory memory(1, {2, Postcondition::kBroadcast, 0}, 4 << 19);
+  ASSERT_EQ(group.call(0, memory.call(0)), absl::OkStatus());
+  EXPECT_EQ(std::ranges::count_if(group.job.inbox(1), is_slice), 2);
+  ASSERT_EQ(group.call(1, memory.call(1)), absl::OkStatus());
+  group.deliver_all();
+  memory.expect_results();
 }
 
 TEST(Calls, AGroupMayHaveSomeWorkersInAnyOrder) {

@@ -24,7 +24,7 @@ TEST(ReadyQueue, ReleasesPayloads) {
   BufferPool pool;
   ReadyQueue queue;
   queue.push({.payload = pool.take(10)});
-  EXPECT_EQ(queue.front_bytes(), 10u);
+  EXPECT_EQ(queue.front().payload.size(), 10u);
   EXPECT_EQ(queue.pop().payload.size(), 10u);
   EXPECT_EQ(pool.bytes_in_use(), 0u);
   queue.push({.payload = pool.take(20)});

@@ -50,6 +50,13 @@ TEST(StartQueue, OneRunMayExceedTheLimit) {
   EXPECT_THAT(begin_all(queue), ElementsAre(0));
 }
 
+TEST(StartQueue, LeastRunsMayExceedTheLimit) {
+  StartQueue queue(2);
+  queue.set_limit(5);
+  push(queue, 3);
+  EXPECT_THAT(begin_all(queue), ElementsAre(0, 1));
+}
+
 TEST(StartQueue, AdmittedRunsTakeRoom) {
   StartQueue queue;
   queue.set_limit(20);
