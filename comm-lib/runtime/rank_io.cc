@@ -61,10 +61,16 @@ bool RankIo::begin_here(DeclaredRequest& request) {
     return false;
   }
   const bool first = flow_.empty() && loop_.nothing_posted();
+  if (first) flow_.begin(std::move(request));
+  finish_here(first);
+  return first;
+}
+
+// Ends the turn of a caller's thread, which has begun something or has not.
+void RankIo::finish_here(bool has_begun) {
   bool must_wake = false;
   std::vector<Outcome> outcomes;
-  if (first) {
-    flow_.begin(std::move(request));
+  if (has_begun) {
     pipeline_->advance();
     must_wake = loop_.is_asleep() || pipeline_->has_work();
     flow_.take_outcomes(outcomes);
@@ -72,7 +78,6 @@ bool RankIo::begin_here(DeclaredRequest& request) {
   loop_.turn().Unlock();
   deliver_outcomes(outcomes);
   if (must_wake) pipeline_->wake();
-  return first;
 }
 
 absl::Status RankIo::check_groups() const {
@@ -107,7 +112,18 @@ void RankIo::start_posted_calls() {
 }
 
 void RankIo::call(executor::Call call) {
+  if (call_here(call)) return;
   loop_.post([this, call = std::move(call)] { network_->start_call(call); });
+}
+
+// Starts a small call on the caller's thread, unless the I/O thread has a round, or work that was posted before.
+bool RankIo::call_here(const executor::Call& call) {
+  const bool is_small = call.input.size() <= kBeginHereBytes && call.output.size() <= kBeginHereBytes;
+  if (!is_small || !loop_.turn().TryLock()) return false;
+  const bool starts = loop_.nothing_posted();
+  if (starts) network_->start_call(call);
+  finish_here(starts);
+  return starts;
 }
 
 std::string RankIo::describe_call(uint64_t handle) {

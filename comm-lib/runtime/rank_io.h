@@ -3,7 +3,8 @@
 //
 // Threads. The turn of the loop guards all of it. Other threads call the public functions, which post to the I/O
 // thread or wait for the turn. While the I/O thread waits, push_pull() takes the turn and begins a single small request
-// on the caller's thread, which saves a switch between threads. Lock order: the turn before any other lock.
+// on the caller's thread, and call() starts a small call there, which saves a switch between threads. Lock order: the
+// turn before any other lock.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,7 @@ class RankIo : public member::Listener,
   // has several local ranks.
   absl::Status add_group(uint32_t group, std::vector<uint32_t> members) ABSL_LOCKS_EXCLUDED(loop_.turn());
   absl::Status remove_group(uint32_t group) ABSL_LOCKS_EXCLUDED(loop_.turn());
-  void call(executor::Call call);
+  void call(executor::Call call) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Returns the text of executor::Calls::describe() for the call with this handle.
   std::string describe_call(uint64_t handle) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Returns whether another member has sent something for this rank's next call of a group.
@@ -102,6 +103,8 @@ class RankIo : public member::Listener,
 
   absl::Status check_groups() const;
   bool begin_here(DeclaredRequest& request) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  bool call_here(const executor::Call& call) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  void finish_here(bool has_begun) ABSL_UNLOCK_FUNCTION(loop_.turn());
   void deliver_outcomes(std::vector<Outcome>& outcomes);  // to handles_; also empties `outcomes`
   void post_and_wait(std::function<void()> message);
 
