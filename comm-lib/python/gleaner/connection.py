@@ -5,13 +5,12 @@ Session (gleaner.session) adds what a program does in a job. The threads are as 
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import numbers
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Callable, Optional, Protocol, TypeVar
@@ -98,7 +97,8 @@ class Connection:
         self._registered: dict[int, Any] = {}  # the objects that own registered memory, by address
         self._attached: dict[Callable[[Any], Any], Any] = {}
         self._callers = 0  # threads that are in calls of the library
-        self._left = threading.Condition()
+        self._lock_of_callers = threading.RLock()  # a signal handler may make calls inside of one
+        self._left = threading.Condition(self._lock_of_callers)
         self._attaching = threading.Lock()
         _check_timeout(open_timeout)
         options = _abi.Options(
@@ -259,19 +259,9 @@ class Connection:
         del self._results[starting]
         return handle.value
 
-    @contextlib.contextmanager
-    def _calling(self) -> Iterator[None]:
+    def _calling(self) -> _Calling:
         """Keeps close() from freeing the session while this thread is in a call of the library, which must be short."""
-        self._open()  # a forked child must not take the lock, which a thread of its parent may have held
-        with self._left:
-            self._open()
-            self._callers += 1
-        try:
-            yield
-        finally:
-            with self._left:
-                self._callers -= 1
-                self._left.notify_all()
+        return _Calling(self)
 
     def _check(self, status: int, message: str) -> None:
         if status != _abi.OK:
@@ -293,6 +283,30 @@ class Connection:
                 message = self._last_error(status)
             if status != _abi.DEADLINE_EXCEEDED or (end is not None and time.monotonic() >= end):
                 return status, message
+
+
+class _Calling:
+    """A call of the library by one thread. It is no generator, which would take longer than a short call."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        connection = self._connection
+        connection._open()  # a forked child must not take the lock, which a thread of its parent may have held
+        with connection._lock_of_callers:
+            if connection._pointer is None:
+                connection._open()
+            connection._callers += 1
+
+    def __exit__(self, *_: object) -> None:
+        connection = self._connection
+        with connection._lock_of_callers:
+            connection._callers -= 1
+            if connection._pointer is None:  # close() waits
+                connection._left.notify_all()
 
 
 def _check_timeout(seconds: float) -> None:

@@ -15,6 +15,7 @@ import ctypes
 import json
 import numbers
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
