@@ -31,6 +31,8 @@ from gleaner.torch.tensors import DATA_TYPES, TORCH
 # From this size of the tensors of all ranks on, a reduction cuts its tensor into a part for each rank. Below, each rank
 # gets all tensors, which takes one call instead of two.
 PARTS_BYTES = 512 << 10
+# The same for an all_reduce of two ranks, which send no fewer bytes in two calls.
+PARTS_BYTES_OF_TWO = 2 << 20
 # From this size of a tensor on, sums go by push_pull, which takes longer to begin.
 PUSH_PULL_BYTES = 1 << 20
 # At most this many tensors of one type and size are in flight by push_pull. Each has a name, and a place in the plan.
@@ -231,7 +233,7 @@ class Collectives:
         size = tensor.numel() * tensor.element_size()
         if size >= PUSH_PULL_BYTES and self._can_push_pull(tensor, name):
             return self._push_pull(tensor, name, timeout)
-        if size * self.size >= PARTS_BYTES:
+        if size * self.size >= (PARTS_BYTES if self.size > 2 else PARTS_BYTES_OF_TWO):
             source = memory.given(tensor)
             return self._submit(
                 "all_reduce", lambda wait: self._reduce_parts(tensor, source, name, wait), [tensor], timeout
