@@ -31,6 +31,11 @@ def seconds(ranks: Sequence[dict[str, Any]], size: int) -> float:
     return steps.latency if size < SMALL else steps.median
 
 
+def processor_seconds(cases: Sequence[dict[str, Any]], backend: str) -> float:
+    """Returns the median processor time of a call of a rank, in all threads of its process."""
+    return statistics.median(used for case in cases for each in case["rounds"][backend] for used in each["processor"])
+
+
 def case_entry(place: str, cases: Sequence[dict[str, Any]], aim: float) -> dict[str, Any]:
     """Returns the entry of a case in the form of wire/table.py. `cases`: the same case of all ranks."""
     first = cases[0]
@@ -41,6 +46,7 @@ def case_entry(place: str, cases: Sequence[dict[str, Any]], aim: float) -> dict[
         for name, rounds in first["rounds"].items()
     }
     figures: dict[str, Any] = {name: statistics.median(each) for name, each in times.items()}
+    figures |= {f"{name} processor": processor_seconds(cases, name) for name in times}
     figures |= {"rounds": len(times["gleaner"]), "calls": len(first["rounds"]["gleaner"][0]["step_begins"])}
     if "gloo" not in times:
         return {**entry, "error": f"Gloo has no such collective: {first['missing']}", "figures": figures}

@@ -82,15 +82,17 @@ class Calls:
         return max(float(taken[0]), 1e-6)
 
     def _round(self, case: Case, group: Any, calls: int) -> dict[str, list[float]]:
-        begins, ends = [], []
+        begins, ends, used = [], [], []
         for _ in range(calls):
             case.prepare()
             dist.barrier(group=self._everyone)
+            before = time.process_time()
             begins.append(time.monotonic())
             case.call(group)
             ends.append(time.monotonic())
+            used.append(time.process_time() - before)
             case.check()
-        return {"step_begins": begins, "step_ends": ends}
+        return {"step_begins": begins, "step_ends": ends, "processor": used}
 
 
 def join(meeting: Optional[Path]) -> dict[str, Any]:

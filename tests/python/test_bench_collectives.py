@@ -19,7 +19,8 @@ from wire import table  # noqa: E402
 def round_of(begin: float, *seconds: float) -> dict[str, list[float]]:
     """Returns a rank's calls, of which each begins 10 s after the one before."""
     begins = [begin + 10 * number for number in range(len(seconds))]
-    return {"step_begins": begins, "step_ends": [at + each for at, each in zip(begins, seconds)]}
+    ends = [at + each for at, each in zip(begins, seconds)]
+    return {"step_begins": begins, "step_ends": ends, "processor": [0.5] * len(seconds)}
 
 
 def case_of(size: int, gloo: list[dict[str, list[float]]], gleaner: list[dict[str, list[float]]]) -> dict[str, Any]:
@@ -34,7 +35,8 @@ def test_a_ratio_is_the_time_of_gloo_over_that_of_gleaner() -> None:
     assert entry["row"] == "here: all_reduce 1 MiB"
     assert entry["ratio"] == (1.5 + 1.0) / 2  # the medians of the rounds are 3 / 2 and 2 / 2
     assert entry["spread"] == pytest.approx(0.25 / 1.25)
-    assert entry["figures"] == {"gloo": 2.5, "gleaner": 2.0, "rounds": 2, "calls": 3}
+    processor = {"gloo processor": 0.5, "gleaner processor": 0.5}
+    assert entry["figures"] == {"gloo": 2.5, "gleaner": 2.0, **processor, "rounds": 2, "calls": 3}
     assert table.met(entry)
 
 
