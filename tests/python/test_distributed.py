@@ -89,8 +89,9 @@ def test_lost_ranks_are_named_without_a_launcher_of_gleaner() -> None:
 
 @pytest.mark.parametrize("difference", names_in(DIFFERENCES))
 def test_ranks_that_differ_get_errors(difference: str) -> None:
-    done = run_job(DIFFERENCES, difference, workers=2, summers=0)
-    assert len(re.findall(r"^\[worker \d\] error: ", done.stdout, re.MULTILINE)) == 2, done.stdout + done.stderr
+    ranks = 3 if difference.endswith("in_parts") else 2  # two ranks reduce small tensors in one call
+    done = run_job(DIFFERENCES, difference, workers=ranks, summers=0)
+    assert len(re.findall(r"^\[worker \d\] error: ", done.stdout, re.MULTILINE)) == ranks, done.stdout + done.stderr
     assert "Timed out" not in done.stdout
 
 
