@@ -2,39 +2,12 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/collective/messages.h"
+#include "common/collective/longest_path.h"
 
 namespace gleaner::collective {
 namespace {
-
-// Returns the transfers of messages of one step.
-std::vector<Transfer> transfers_of(uint32_t partial_width, std::vector<const Message*> messages) {
-  std::sort(messages.begin(), messages.end(),
-            [](const Message* a, const Message* b) { return a->from != b->from ? a->from < b->from : a->to < b->to; });
-  std::vector<Transfer> transfers;
-  for (const Message* message : messages) {
-    if (transfers.empty() || transfers.back().from != message->from || transfers.back().to != message->to) {
-      transfers.push_back({message->from, message->to, 0, 0});
-    }
-    transfers.back().chunks += message->slice.count * (message->take == Take::kReduce ? partial_width : 1);
-    ++transfers.back().messages;
-  }
-  return transfers;
-}
-
-uint64_t hash_of(const std::vector<Transfer>& transfers) {
-  uint64_t hash = transfers.size();
-  for (const Transfer& transfer : transfers) {
-    for (const uint32_t value : {transfer.from, transfer.to, transfer.chunks, transfer.messages}) {
-      hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-      hash ^= hash >> 29;
-    }
-  }
-  return hash;
-}
 
 absl::Status check_map(uint32_t ranks, uint32_t hosts, const std::vector<uint32_t>& host_of) {
   if (host_of.size() != ranks) {
@@ -58,10 +31,10 @@ absl::Status check_map(uint32_t ranks, uint32_t hosts, const std::vector<uint32_
   return absl::OkStatus();
 }
 
-// Evaluates patterns under one rank map.
-class Evaluation {
+// Measures single steps under one rank map.
+class StepCosts {
  public:
-  Evaluation(const topology::Network& network, const std::vector<uint32_t>& host_of, double bits_per_chunk)
+  StepCosts(const topology::Network& network, const std::vector<uint32_t>& host_of, double bits_per_chunk)
       : network_(network),
         host_of_(host_of),
         load_(network.topology.channel_count(), 0),
@@ -70,6 +43,8 @@ class Evaluation {
       seconds_per_chunk_.push_back(bits_per_chunk / network.topology.bits_per_second(channel));
     }
   }
+
+  const std::vector<double>& seconds_per_chunk() const { return seconds_per_chunk_; }
 
   // Returns the cost of each step of a pattern.
   StepCost measure(const StepPattern& pattern) {
@@ -124,27 +99,6 @@ class Evaluation {
 
 }  // namespace
 
-absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule, uint32_t partial_width) {
-  GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
-  std::vector<std::vector<const Message*>> by_step(schedule.steps);
-  for (const Message& message : messages.all()) by_step[message.step].push_back(&message);
-  std::vector<StepPattern> patterns;
-  absl::flat_hash_map<uint64_t, std::vector<size_t>> with_hash;
-  for (uint32_t step = 0; step < schedule.steps; ++step) {
-    std::vector<Transfer> transfers = transfers_of(partial_width, std::move(by_step[step]));
-    std::vector<size_t>& candidates = with_hash[hash_of(transfers)];
-    const auto equal = std::find_if(candidates.begin(), candidates.end(),
-                                    [&](size_t pattern) { return patterns[pattern].transfers == transfers; });
-    if (equal != candidates.end()) {
-      patterns[*equal].steps.push_back(step);
-      continue;
-    }
-    candidates.push_back(patterns.size());
-    patterns.push_back({std::move(transfers), {step}});
-  }
-  return patterns;
-}
-
 absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Network& network,
                           const std::vector<uint32_t>& host_of, uint64_t bytes) {
   GLN_ASSIGN_OR_RETURN(const std::vector<StepPattern> patterns, step_patterns(schedule));
@@ -154,14 +108,24 @@ absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Network& net
 absl::StatusOr<Cost> cost(const Schedule& schedule, const std::vector<StepPattern>& patterns,
                           const topology::Network& network, const std::vector<uint32_t>& host_of, uint64_t bytes) {
   GLN_RETURN_IF_ERROR(check_map(schedule.ranks, network.topology.host_count(), host_of));
-  Evaluation evaluation(network, host_of, 8.0 * static_cast<double>(bytes) / schedule.chunks_per_block());
+  StepCosts costs(network, host_of, 8.0 * static_cast<double>(bytes) / schedule.chunks_per_block());
   Cost cost;
   cost.steps.resize(schedule.steps);
   for (const StepPattern& pattern : patterns) {
-    const StepCost step_cost = evaluation.measure(pattern);
-    cost.seconds += static_cast<double>(pattern.steps.size()) * step_cost.seconds;
+    const StepCost step_cost = costs.measure(pattern);
     for (const uint32_t step : pattern.steps) cost.steps[step] = step_cost;
   }
+  LongestPath longest(patterns, schedule.ranks, network.topology.channel_count());
+  std::vector<uint32_t> path;
+  const auto path_of = [&](const LongestPath::Connection& connection) {
+    const uint32_t from = host_of[connection.from], to = host_of[connection.to];
+    path.clear();
+    network.paths.append_path(from, to, flow_between(from, to), path);
+    double latency = 0;
+    for (const uint32_t channel : path) latency += network.topology.latency_seconds(channel);
+    return LongestPath::Path{path, latency};
+  };
+  cost.seconds = longest.evaluate(path_of, costs.seconds_per_chunk()).seconds;
   return cost;
 }
 

@@ -1,9 +1,8 @@
-// The α–β cost of a schedule on a topology: a closed form that ignores how steps overlap. A step takes as long as its
-// slowest message, and a message takes the latency of its path (α) and the time that the most loaded channel of its
-// path needs for all bytes which cross it in this step (β). The cost is the sum over all steps. A message has
-// slice.count / chunks_per_block() of a block's bytes, times the *partial width* if the message has a partial sum,
-// which is so if its receiver reduces. Partial sums of fp16 and bf16 travel as fp32, so their width is 2. Source: Luo
-// §5.2.1, with the load of shared links counted as in EFLOPS §V. Pure.
+// The α–β cost of a schedule on a topology: the time at which its last message arrives, by longest_path.h. A message
+// takes the latency of its path (α) and the time that the most loaded channel of its path needs for the bytes which
+// cross it (β). A message has slice.count / chunks_per_block() of a block's bytes, times the partial width
+// (step_patterns.h) if it has a partial sum. Source: Luo §5.2.1, with the load of shared links counted as in EFLOPS §V.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "common/collective/schedule.h"
+#include "common/collective/step_patterns.h"
 #include "common/topology/network.h"
 
 namespace gleaner::collective {
 
+// What a step would take by itself, if all its messages started together. Steps overlap, so these are no parts of the
+// cost.
 struct StepCost {
-  double seconds = 0;
+  double seconds = 0;          // of the slowest message
   uint32_t worst_channel = 0;  // the most loaded channel, by time
   uint32_t flows = 0;          // messages on that channel in this step; 0: the step has no message
 };
@@ -25,24 +27,6 @@ struct Cost {
   double seconds = 0;
   std::vector<StepCost> steps;
 };
-
-// All messages from one rank to another within a step.
-struct Transfer {
-  uint32_t from = 0;    // a rank
-  uint32_t to = 0;      // a rank
-  uint32_t chunks = 0;  // those of partial sums times the partial width
-  uint32_t messages = 0;
-  bool operator==(const Transfer&) const = default;
-};
-
-// Steps with equal transfers. All steps of a ring are one pattern, and halving-doubling among 2^k ranks has k patterns.
-struct StepPattern {
-  std::vector<Transfer> transfers;  // by sender, then receiver
-  std::vector<uint32_t> steps;
-};
-
-// Returns the patterns of a schedule, in the order of their first steps. InvalidArgument: as Messages::make().
-absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule, uint32_t partial_width = 1);
 
 // Returns the flow that cost models and simulators pass to topology::Paths::append_path() for all messages between two
 // hosts, so that they agree on the path.

@@ -4,9 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <limits>
-#include <numeric>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +17,6 @@ namespace {
 
 constexpr uint32_t kMaxExactHosts = 8;
 constexpr uint32_t kChains = 8;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A change of an order of hosts, whose first entries are the hosts of the ranks.
 struct Move {
@@ -138,7 +134,7 @@ class Search {
 
   void take(const RankMap& order) {
     order_ = order;
-    value_ = cost_.reset(order_);
+    value_ = cost_.evaluate(order_);
     ++found_.evaluated;
   }
 
@@ -158,19 +154,13 @@ class Search {
   bool try_all() {
     RankMap order = identity(hosts_);
     const double maps = std::tgamma(hosts_ + 1.0) / std::tgamma(hosts_ - ranks_ + 1.0);
-    std::vector<uint32_t> all(ranks_);
-    std::iota(all.begin(), all.end(), 0);
     for (uint64_t tried = 1;; ++tried) {
       // The hosts without a rank stay in descending order, so that the next permutation changes a rank.
       std::sort(order.begin() + ranks_, order.end(), std::greater<>());
       if (!std::next_permutation(order.begin(), order.end())) return true;
       std::sort(order.begin() + ranks_, order.end());
-      ++found_.evaluated;
-      if (const auto value = cost_.evaluate(order, all, MapCost::most_energy(best_.seconds))) {
-        order_ = order;
-        value_ = *value;
-        keep_if_best();
-      }
+      take(order);
+      keep_if_best();
       if (tried % 256 == 0 && !goes_on(static_cast<double>(tried) / maps)) return false;
     }
   }
@@ -182,10 +172,10 @@ class Search {
     for (uint32_t i = 0; i < 200; ++i) {
       const Move move = draw_move(random_, ranks_, hosts_);
       make_move(move, order_);
-      const auto value = cost_.evaluate(order_, changed_by(move), kInfinity);
+      const double energy = cost_.evaluate(order_).energy;
       undo_move(move, order_);
-      if (value->energy <= value_.energy) continue;
-      sum += value->energy - value_.energy;
+      if (energy <= value_.energy) continue;
+      sum += energy - value_.energy;
       ++count;
     }
     found_.evaluated += 200;
@@ -208,23 +198,10 @@ class Search {
     const double limit = value_.energy - temperature * std::log(1 - random_.uniform());
     make_move(move, order_);
     ++found_.evaluated;
-    const auto value = cost_.evaluate(order_, changed_by(move), limit);
-    if (!value) return undo_move(move, order_);
-    cost_.take();
-    value_ = *value;
+    const MapCost::Value value = cost_.evaluate(order_);
+    if (value.energy > limit) return undo_move(move, order_);
+    value_ = value;
     keep_if_best();
-  }
-
-  // Returns the ranks whose host a move changes. Valid until the next call.
-  std::span<const uint32_t> changed_by(const Move& move) {
-    changed_.clear();
-    if (move.kind == Move::Kind::kExchange) {
-      changed_.push_back(move.begin);
-      if (move.end < ranks_) changed_.push_back(move.end);
-    } else {
-      for (uint32_t rank = move.begin; rank < move.end; ++rank) changed_.push_back(rank);
-    }
-    return changed_;
   }
 
   bool goes_on(double done) {
@@ -253,7 +230,6 @@ class Search {
   RankMap order_, best_order_;
   MapCost::Value value_, best_;
   double bound_seconds_ = 0;
-  std::vector<uint32_t> changed_;
   FoundMap found_;
 };
 
@@ -268,9 +244,9 @@ absl::StatusOr<FoundMap> find_rank_map(const collective::Schedule& schedule, con
   }
   GLN_RETURN_IF_ERROR(check_map(identity(schedule.ranks), schedule.ranks, hosts));
   for (const RankMap& start : options.starts) GLN_RETURN_IF_ERROR(check_map(start, schedule.ranks, hosts));
-  GLN_ASSIGN_OR_RETURN(std::vector<collective::StepPattern> patterns, collective::step_patterns(schedule));
+  GLN_ASSIGN_OR_RETURN(const std::vector<collective::StepPattern> patterns, collective::step_patterns(schedule));
   const PathTable paths(network);
-  MapCost cost(std::move(patterns), schedule.ranks, schedule.chunks_per_block(), network.topology, paths, bytes);
+  MapCost cost(patterns, schedule.ranks, schedule.chunks_per_block(), network.topology, paths, bytes);
   return Search(std::move(cost), paths, schedule.ranks, hosts, options).run();
 }
 

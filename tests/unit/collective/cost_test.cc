@@ -87,14 +87,55 @@ TEST(Cost, PatternsOfSteps) {
   EXPECT_EQ(patterns[0].transfers[0], (Transfer{0, 1, 8, 1}));
 }
 
-// A ring across two racks crosses each uplink once if neighbours share a rack, and with every message if not.
+// A ring across two racks crosses each uplink once if neighbours share a rack, and with every message if not. Then each
+// message waits for the uplink; else only those on the uplink do, and the latency of the last one counts.
 TEST(Cost, DependsOnRankMap) {
   const double uplink = 25e9;
   const Network network = make_network(*topology::racks(2, 4, {kBits, uplink, kLatency / 2}));
   const Cost near = cost_of(network, ring(8)), far = *cost(ring(8), network, {0, 4, 1, 5, 2, 6, 3, 7}, kBytes);
-  EXPECT_NEAR(near.seconds, 14 * (2 * kLatency + kBytes / 8.0 * 8 / uplink), 1e-12);
+  EXPECT_NEAR(near.seconds, 14 * kBytes / 8.0 * 8 / uplink + 2 * kLatency, 1e-12);
   EXPECT_NEAR(far.seconds, 14 * (2 * kLatency + 4 * kBytes / 8.0 * 8 / uplink), 1e-12);
   for (const StepCost& step : far.steps) EXPECT_EQ(step.flows, 4u);
+}
+
+// Each chunk goes around nearly twice, and passes the slow hop between two hosts once or twice; no rank waits for that
+// hop in every step (Luo §5.2.1).
+TEST(Cost, RingCostsTheSumOfItsHops) {
+  constexpr uint32_t kHosts = 7;
+  std::vector<topology::Host> hosts;
+  std::vector<topology::Link> links;
+  for (uint32_t host = 0; host < kHosts; ++host) {
+    hosts.push_back({std::string(1, static_cast<char>('a' + host)), {}});
+    links.push_back({host, (host + 1) % kHosts, 1e12, 1e12, host == 3 ? 200e-6 : 20e-6});
+  }
+  const Network network = make_network(*topology::Topology::make(hosts, {}, links));
+  EXPECT_NEAR(cost(ring(kHosts), network, identity(kHosts), 28)->seconds, 10 * 20e-6 + 2 * 200e-6, 1e-8);
+}
+
+// A rank may send in step 1 while others are still in step 0, but a channel carries what it was given first.
+TEST(Cost, ChannelsCarryStepsInTurn) {
+  Schedule chain{{.ranks = 3}};
+  chain.chunks = 1;
+  chain.steps = 2;
+  chain.programs.resize(3);
+  const auto send = [&](uint32_t from, uint32_t to, uint32_t step) {
+    chain.programs[from].push_back({OpKind::kSend, Take::kReduce, to, step, {0, 1}});
+    chain.programs[to].push_back({OpKind::kReceive, Take::kReduce, from, step, {0, 1}});
+  };
+  send(0, 2, 0);
+  send(1, 2, 1);
+  const Network network = make_network(*topology::star(3, {kBits, 0, 0}));
+  EXPECT_NEAR(cost_of(network, chain).seconds, 2 * kBytes * 8.0 / kBits, 1e-12) << "both enter rank 2's link";
+}
+
+TEST(Cost, SendsComeFirstInAStep) {
+  Schedule relay{{.ranks = 3}};
+  relay.chunks = relay.steps = 1;
+  relay.programs = {{{OpKind::kSend, Take::kCopy, 1, 0, {0, 1}}},
+                    {{OpKind::kReceive, Take::kCopy, 0, 0, {0, 1}}, {OpKind::kSend, Take::kCopy, 2, 0, {0, 1}}},
+                    {{OpKind::kReceive, Take::kCopy, 1, 0, {0, 1}}}};
+  EXPECT_THAT(std::string(step_patterns(relay).status().message()),
+              HasSubstr("rank 1 receives before it sends in step 0; give its sends an own step"));
 }
 
 TEST(Cost, MapMustFit) {

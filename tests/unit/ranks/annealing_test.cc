@@ -37,23 +37,13 @@ TEST(MapCost, FollowsTheCostModel) {
   const PathTable paths(network);
   for (const Schedule& schedule : {collective::ring(10), collective::halving_doubling(11)}) {
     const uint32_t ranks = schedule.ranks;
-    MapCost cost(collective::step_patterns(schedule).value(), ranks, schedule.chunks, network.topology, paths, kBytes);
+    const auto patterns = collective::step_patterns(schedule).value();
+    MapCost cost(patterns, ranks, schedule.chunks, network.topology, paths, kBytes);
     Random random(2);
-    RankMap map = random_map(random, ranks, 12);
-    EXPECT_DOUBLE_EQ(cost.reset(map).seconds, seconds_of(network, schedule, map, kBytes));
-    for (int i = 0; i < 200; ++i) {
-      const std::vector<uint32_t> changed = {random.below(ranks), random.below(ranks)};
-      std::swap(map[changed[0]], map[changed[1]]);
-      const auto value = cost.evaluate(map, changed, 1e9);
-      ASSERT_TRUE(value);
-      EXPECT_NEAR(value->seconds, seconds_of(network, schedule, map, kBytes), 1e-12);
-      if (random.below(2) == 0) {
-        cost.take();
-      } else {
-        std::swap(map[changed[0]], map[changed[1]]);
-      }
+    for (int i = 0; i < 20; ++i) {
+      const RankMap map = random_map(random, ranks, 12);
+      EXPECT_DOUBLE_EQ(cost.evaluate(map).seconds, seconds_of(network, schedule, map, kBytes));
     }
-    EXPECT_FALSE(cost.evaluate(map, identity(ranks), 0)) << "above the limit";
   }
 }
 
@@ -61,8 +51,9 @@ TEST(MapCost, BoundIsMetOnAStar) {
   const topology::Network star = make_network(*topology::star(6, {}));
   const PathTable paths(star);
   for (const Schedule& schedule : {collective::ring(6), collective::halving_doubling(6)}) {
-    MapCost cost(collective::step_patterns(schedule).value(), 6, schedule.chunks, star.topology, paths, kBytes);
-    EXPECT_DOUBLE_EQ(cost.bound_seconds(), cost.reset(identity(6)).seconds);
+    const auto patterns = collective::step_patterns(schedule).value();
+    MapCost cost(patterns, 6, schedule.chunks, star.topology, paths, kBytes);
+    EXPECT_DOUBLE_EQ(cost.bound_seconds(), cost.evaluate(identity(6)).seconds);
   }
 }
 
