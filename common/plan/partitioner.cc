@@ -17,7 +17,7 @@ constexpr double kLinkSeconds = 1.4e-3;
 constexpr double kLinkSecondsOfAll = 22.4e-3;  // of n partitions together, for n above 16
 constexpr double kLeastWindowSeconds = 10e-3;
 constexpr double kLeastWindowBytes = 64 << 10;
-constexpr uint64_t kScheduledInFlight = 4;  // partitions of schedules
+constexpr double kScheduledInFlight = 4;  // partitions of schedules
 // More bytes than any link needs in flight, and small enough that no product with it overflows.
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 44;
 // A partition costs a CPU about 10 us beside the work on its bytes.
@@ -288,9 +288,13 @@ uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double 
 
 uint64_t schedule_window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double round_trip) {
   if (asked > 0) return std::min(asked, kMostWindowBytes);
-  const double link = plan.members[worker].bits_per_second / 8 * (kLeastWindowSeconds + round_trip);
-  return std::max(kScheduledInFlight * largest_push(plan, true),
-                  static_cast<uint64_t>(std::max(link, kLeastWindowBytes)));
+  return static_cast<uint64_t>(schedule_window_bytes(static_cast<double>(largest_push(plan, true)),
+                                                     plan.members[worker].bits_per_second, round_trip));
+}
+
+double schedule_window_bytes(double largest, double bits_per_second, double round_trip) {
+  const double link = bits_per_second / 8 * (kLeastWindowSeconds + round_trip);
+  return std::max({kScheduledInFlight * largest, link, kLeastWindowBytes});
 }
 
 absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options,

@@ -86,6 +86,9 @@ uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, dou
 // nonzero `asked` replaces all this.
 uint64_t schedule_window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, double round_trip = 0);
 
+// Returns this limit for partitions of at most `largest` bytes and a worker with this link.
+double schedule_window_bytes(double largest, double bits_per_second, double round_trip = 0);
+
 // Builds a plan of epoch 0 for these tensors, which are in generation order, and for workers with `local_ranks` ranks
 // each. Members get the fleet's bandwidths and no address. The plan's push ratio follows from its tensors and ranks,
 // not from the fleet.

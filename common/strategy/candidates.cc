@@ -23,28 +23,35 @@ constexpr uint64_t kScheduleProbeBytes = uint64_t{1} << 30;  // large, so that r
 
 // The hosts of the workers, for the models of all candidates.
 struct PlacedWorkers {
-  const topology::Network& network;
+  std::shared_ptr<const topology::Network> network;
   std::vector<uint32_t> host_of;  // by rank
   uint32_t local_ranks = 1;
+  double link_bits_per_second = 0;  // of the slowest worker
 };
+
+absl::StatusOr<PlacedWorkers> place(const topology::Network& network, uint32_t workers, uint32_t local_ranks) {
+  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(network.topology, workers, 0));
+  return PlacedWorkers{std::make_shared<const topology::Network>(network), std::vector<uint32_t>(workers), local_ranks,
+                       plan::slowest_worker(fleet)};
+}
 
 // Returns the seconds per byte of the vector that the busiest channel needs for all messages of the schedule.
 double busiest_channel(const collective::Schedule& schedule, std::span<const collective::StepPattern> patterns,
                        const PlacedWorkers& placed) {
-  std::vector<double> load(placed.network.topology.channel_count());  // in vectors
+  std::vector<double> load(placed.network->topology.channel_count());  // in vectors
   std::vector<uint32_t> path;
   for (const collective::StepPattern& pattern : patterns) {
     for (const collective::Transfer& transfer : pattern.transfers) {
       const uint32_t from = placed.host_of[transfer.from], to = placed.host_of[transfer.to];
       path.clear();
-      placed.network.paths.append_path(from, to, collective::flow_between(from, to), path);
+      placed.network->paths.append_path(from, to, collective::flow_between(from, to), path);
       const double share = static_cast<double>(transfer.chunks) / schedule.chunks_per_block();
       for (const uint32_t channel : path) load[channel] += share * static_cast<double>(pattern.steps.size());
     }
   }
   double busiest = 0;
   for (uint32_t channel = 0; channel < load.size(); ++channel) {
-    busiest = std::max(busiest, load[channel] * 8 / placed.network.topology.bits_per_second(channel));
+    busiest = std::max(busiest, load[channel] * 8 / placed.network->topology.bits_per_second(channel));
   }
   return busiest;
 }
@@ -72,23 +79,33 @@ double largest_message(const collective::Schedule& schedule, uint32_t partial_wi
   return static_cast<double>(largest) / schedule.chunks_per_block();
 }
 
-absl::StatusOr<Model> model_of(const collective::Schedule& schedule, const PlacedWorkers& placed,
+absl::StatusOr<Model> model_of(const std::shared_ptr<const collective::Schedule>& made, const PlacedWorkers& placed,
                                const Widths& widths) {
+  const collective::Schedule& schedule = *made;
   GLN_ASSIGN_OR_RETURN(const auto patterns, collective::step_patterns(schedule, widths.partial_sum));
   const auto cost_of = [&](uint64_t bytes) {
-    return collective::cost(schedule, patterns, placed.network, placed.host_of, bytes);
+    return collective::cost(schedule, patterns, *placed.network, placed.host_of, bytes);
   };
   GLN_ASSIGN_OR_RETURN(const auto empty, cost_of(0));
   GLN_ASSIGN_OR_RETURN(const auto large, cost_of(kScheduleProbeBytes));
   // An all-gather moves contributions, and an all-reduce sums.
   const bool gathers = schedule.postcondition == collective::Postcondition::kAllGather;
   const double width = gathers ? widths.contribution : 1;
-  return Model{
+  Model model{
       .latency_seconds = empty.seconds,
       .alone_seconds_per_byte = width * (large.seconds - empty.seconds) / static_cast<double>(kScheduleProbeBytes),
       .stream_seconds_per_byte = width * busiest_channel(schedule, patterns, placed),
       .message_bytes = width * largest_message(schedule, widths.partial_sum),
-      .push_bytes = static_cast<double>(widths.contribution)};
+      .push_bytes = static_cast<double>(widths.contribution),
+      .link_bits_per_second = placed.link_bits_per_second};
+  GLN_ASSIGN_OR_RETURN(model.schedule, ScheduleTimes::make({.schedule = made,
+                                                            .network = placed.network,
+                                                            .host_of = placed.host_of,
+                                                            .link_bits_per_second = placed.link_bits_per_second,
+                                                            .partial_width = widths.partial_sum,
+                                                            .width = width,
+                                                            .stream_seconds_per_byte = model.stream_seconds_per_byte}));
+  return model;
 }
 
 // Returns the candidate of a schedule, on the hosts that its ranks say.
@@ -96,10 +113,11 @@ absl::StatusOr<Candidate> schedule_candidate(collective::Spec spec, PlacedWorker
   std::iota(placed.host_of.begin(), placed.host_of.end(), 0);
   for (uint32_t worker = 0; worker < spec.rank_of.size(); ++worker) placed.host_of[spec.rank_of[worker]] = worker;
   const auto workers = static_cast<uint32_t>(placed.host_of.size());
-  GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(spec, workers));
+  GLN_ASSIGN_OR_RETURN(collective::Schedule made, collective::make_schedule(spec, workers));
+  const auto schedule = std::make_shared<const collective::Schedule>(std::move(made));
   GLN_ASSIGN_OR_RETURN(Model model, model_of(schedule, placed, {}));
   GLN_ASSIGN_OR_RETURN(Model narrow, model_of(schedule, placed, narrow_widths(placed.local_ranks)));
-  return Candidate{std::move(spec), std::move(model), std::move(narrow), cut_of(schedule), {}};
+  return Candidate{std::move(spec), std::move(model), std::move(narrow), cut_of(*schedule), {}};
 }
 
 // Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
@@ -119,10 +137,10 @@ absl::StatusOr<Candidate> schedule_candidate(collective::Spec spec, PlacedWorker
 absl::StatusOr<Model> model_of_summers(const PlacedWorkers& placed, uint32_t workers, uint32_t summers,
                                        const Widths& widths) {
   GLN_ASSIGN_OR_RETURN(OwnerTimes times,
-                       OwnerTimes::make(placed.network.topology, workers, summers, widths.contribution));
+                       OwnerTimes::make(placed.network->topology, workers, summers, widths.contribution));
   Model model;
   if (workers > 1) {
-    model.latency_seconds = 2 * farthest_latency(placed.network, workers, workers + summers);
+    model.latency_seconds = 2 * farthest_latency(*placed.network, workers, workers + summers);
   }
   const auto probe = static_cast<double>(kScheduleProbeBytes);
   model.alone_seconds_per_byte = times.seconds(probe, probe, probe) / probe;
@@ -149,7 +167,7 @@ constexpr StagesFor kStagesFor[] = {{double{1 << 30}, 8}, {double{64 << 10}, 4}}
 // The stages of BlueConnect: what they take on a network, by Eq. 7.
 class Stages {
  public:
-  explicit Stages(const PlacedWorkers& placed) : placed_(placed), load_(placed.network.topology.channel_count()) {}
+  explicit Stages(const PlacedWorkers& placed) : placed_(placed), load_(placed.network->topology.channel_count()) {}
 
   // Returns the factorizations of the number of workers with which BlueConnect is fastest for tensors of some size.
   std::vector<std::vector<uint32_t>> best() {
@@ -189,11 +207,11 @@ class Stages {
       const uint32_t next = last ? rank - (factor - 1) * below : rank + below;
       const uint32_t from = placed_.host_of[rank], to = placed_.host_of[next];
       path_.clear();
-      placed_.network.paths.append_path(from, to, collective::flow_between(from, to), path_);
+      placed_.network->paths.append_path(from, to, collective::flow_between(from, to), path_);
       double latency = 0;
       for (const uint32_t channel : path_) {
-        latency += placed_.network.topology.latency_seconds(channel);
-        load_[channel] += 8 / placed_.network.topology.bits_per_second(channel);
+        latency += placed_.network->topology.latency_seconds(channel);
+        load_[channel] += 8 / placed_.network->topology.bits_per_second(channel);
         ring.seconds_per_byte = std::max(ring.seconds_per_byte, load_[channel]);
       }
       ring.latency_seconds = std::max(ring.latency_seconds, latency);
@@ -221,7 +239,7 @@ void add_grouped(const collective::Groups& racks, std::vector<collective::Spec>&
 
 // Returns schedules that may serve n ranks.
 std::vector<collective::Spec> possible_schedules(PlacedWorkers& placed) {
-  const collective::Groups racks = racks_of(placed.network.topology, static_cast<uint32_t>(placed.host_of.size()));
+  const collective::Groups racks = racks_of(placed.network->topology, static_cast<uint32_t>(placed.host_of.size()));
   // Stages are compared with the ranks in the order of the racks, as rank maps put them.
   std::iota(placed.host_of.begin(), placed.host_of.end(), 0);
   auto next = placed.host_of.begin();
@@ -244,18 +262,24 @@ double Model::seconds(double bytes, double partition_bytes) const {
 }
 
 double Model::seconds(double bytes, double partition_bytes, double least_bytes) const {
-  if (owners != nullptr) {
-    return latency_seconds + owners_factor * owners->seconds(bytes, partition_bytes, least_bytes);
-  }
+  if (owners != nullptr) return latency_seconds + factor * owners->seconds(bytes, partition_bytes, least_bytes);
+  if (schedule != nullptr) return factor * schedule->seconds(bytes, partition_bytes);
   const double alone = std::min(bytes, partition_bytes);
-  return latency_seconds + alone_seconds_per_byte * alone + stream_seconds_per_byte * (bytes - alone);
+  return latency_seconds + alone_seconds_per_byte * alone + stream_seconds(partition_bytes) * (bytes - alone);
+}
+
+double Model::stream_seconds(double partition_bytes) const {
+  if (owners != nullptr) return stream_seconds_per_byte;
+  if (schedule != nullptr) return factor * schedule->stream_seconds_per_byte(partition_bytes);
+  const double window = plan::schedule_window_bytes(partition_bytes, link_bits_per_second);
+  return std::max(stream_seconds_per_byte, (latency_seconds + alone_seconds_per_byte * partition_bytes) / window);
 }
 
 void Model::multiply(double by) {
   latency_seconds *= by;
   alone_seconds_per_byte *= by;
   stream_seconds_per_byte *= by;
-  owners_factor *= by;
+  factor *= by;
 }
 
 bool Model::fits(double partition_bytes) const { return message_bytes * partition_bytes <= plan::kMaxPartitionBytes; }
@@ -289,13 +313,13 @@ double farthest_latency(const topology::Network& network, uint32_t workers, uint
 
 absl::StatusOr<Candidate> candidate_of(const topology::Network& network, uint32_t workers,
                                        const collective::Spec& schedule, uint32_t local_ranks) {
-  PlacedWorkers placed{network, std::vector<uint32_t>(workers), local_ranks};
+  GLN_ASSIGN_OR_RETURN(PlacedWorkers placed, place(network, workers, local_ranks));
   return schedule_candidate(schedule, placed);
 }
 
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& network, uint32_t workers, uint32_t summers,
                                                   std::span<const MappedSpec> mapped, uint32_t local_ranks) {
-  PlacedWorkers placed{network, std::vector<uint32_t>(workers), local_ranks};
+  GLN_ASSIGN_OR_RETURN(PlacedWorkers placed, place(network, workers, local_ranks));
   GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(placed, workers, summers));
   std::vector<Candidate> all = {std::move(by_summers)};
   if (workers == 1) return all;

@@ -1,13 +1,14 @@
 // The strategies by which the workers of a job can sum a tensor, each with its modelled time. Pure.
 //
-// Model of a schedule. Tensors are cut into partitions, which follow each other through a strategy. So a tensor of m
-// bytes in partitions of p bytes takes the time of one partition alone, and the time in which the busiest channel moves
-// the rest:
+// Model of a schedule. Tensors are cut into partitions, which follow each other through a strategy. Their times are
+// simulated (schedule_times.h). A schedule with too many messages for that has a closed form: a tensor of m bytes in
+// partitions of p bytes takes the time of one partition alone, and the time in which the rest follows:
 //
-//   t(m) = latency + alone · min(m, p) + stream · max(0, m - p)
+//   t(m) = latency + alone · min(m, p) + max(stream, (latency + alone · p) / window) · max(0, m - p)
 //
-// Latency and `alone` are those of the schedule's α–β cost, the sum over its steps of each step's slowest message (Luo
-// §5.2.1). `stream` is the time that the busiest channel needs for all its messages.
+// Latency and `alone` are those of the schedule's α–β cost (common/collective/cost.h). `stream` is the time that the
+// busiest channel needs for all its messages. The window is that of the runtime (plan::schedule_window_bytes()): so
+// many bytes of partitions are in flight at a time.
 //
 // Model of summers. A contribution and a result are two messages one after the other; owner_times.h has the rest.
 //
@@ -31,6 +32,7 @@
 #include "common/plan/plan.h"
 #include "common/strategy/owner_times.h"
 #include "common/strategy/rank_maps.h"
+#include "common/strategy/schedule_times.h"
 #include "common/topology/network.h"
 
 namespace gleaner::strategy {
@@ -42,14 +44,18 @@ struct Model {
   // Bytes for each byte of a partition: those of the largest message, and of a contribution.
   double message_bytes = 1;
   double push_bytes = 1;
-  std::shared_ptr<const OwnerTimes> owners;  // null: a schedule
-  double owners_factor = 1;                  // by which their times are multiplied
+  std::shared_ptr<const OwnerTimes> owners;       // null: a schedule
+  std::shared_ptr<const ScheduleTimes> schedule;  // null: owners, or too many messages to simulate
+  double factor = 1;                              // by which the times of `owners` or `schedule` are multiplied
+  double link_bits_per_second = 0;                // of the slowest worker; decides how many partitions are in flight
 
   // Returns the time of a tensor in partitions of this size.
   double seconds(double bytes, double partition_bytes) const;
   // Returns the time of a tensor that the planner cuts into partitions of at most `partition_bytes`, and whose owners
   // have at least `least_bytes` each.
   double seconds(double bytes, double partition_bytes, double least_bytes) const;
+  // Returns the time for each byte of a tensor in very many partitions of this size.
+  double stream_seconds(double partition_bytes) const;
   // Multiplies all times.
   void multiply(double by);
   // Returns whether the messages for partitions of this size are no larger than plan::kMaxPartitionBytes.

@@ -14,7 +14,7 @@ std::vector<double> step_parts(std::span<const Candidate> candidates, std::span<
   for (size_t i = 0; i < groups.size(); ++i) {
     const TensorGroup& group = groups[i];
     const Model& model = candidates[strategies[i]].model_of(group.type);
-    parts[strategies[i]] += model.stream_seconds_per_byte * group.bytes * group.per_step;
+    parts[strategies[i]] += model.stream_seconds(group.partition_bytes) * group.bytes * group.per_step;
     const double first = model.seconds(std::min(group.bytes, group.partition_bytes), group.partition_bytes);
     if (group.per_step == 0 || first < longest) continue;
     longest = first;

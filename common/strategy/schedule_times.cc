@@ -1,0 +1,99 @@
+#include "common/strategy/schedule_times.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/status_macros.h"
+#include "common/plan/partitioner.h"
+#include "common/wire/frame.h"
+#include "netsim/schedule_run.h"
+
+namespace gleaner::strategy {
+namespace {
+
+constexpr double kLeastBytes = 64;       // below that, sizes are between 0 and this one
+constexpr double kSizesPerOctave = 2;    // that are simulated
+constexpr uint64_t kFewPartitions = 8;   // up to which each number is simulated
+constexpr double kSteady = 0.01;         // by which the times of further partitions may differ
+constexpr double kManyPartitions = 1e9;  // so many that only each further one counts
+
+uint64_t messages_of(const collective::Schedule& schedule) {
+  uint64_t operations = 0;
+  for (const auto& program : schedule.programs) operations += program.size();
+  return operations / 2;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const ScheduleTimes>> ScheduleTimes::make(Job job) {
+  const uint64_t messages = messages_of(*job.schedule);
+  if (2 * messages > kMostMessages) return nullptr;
+  std::shared_ptr<ScheduleTimes> times(new ScheduleTimes(std::move(job), messages));
+  GLN_RETURN_IF_ERROR(times->simulate(1, 0).status());
+  return times;
+}
+
+absl::StatusOr<double> ScheduleTimes::simulate(uint64_t count, double partition_bytes) const {
+  const double bytes = job_.width * partition_bytes;
+  const netsim::Partitions partitions{.bytes = std::vector<double>(count, bytes),
+                                      .in_flight_bytes = plan::schedule_window_bytes(bytes, job_.link_bits_per_second),
+                                      .frame_bytes = wire::kHeaderBytes,
+                                      .partial_width = job_.partial_width};
+  GLN_ASSIGN_OR_RETURN(const netsim::RunResult run,
+                       netsim::run_schedule(*job_.schedule, *job_.network, job_.host_of, partitions, {}));
+  return run.seconds;
+}
+
+double ScheduleTimes::simulated(uint64_t count, double partition_bytes) const {
+  const std::pair key{partition_bytes, count};
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = seconds_.find(key);
+    if (found != seconds_.end()) return found->second;
+  }
+  const double seconds = simulate(count, partition_bytes).value();  // make() has simulated the same messages
+  absl::MutexLock lock(&mutex_);
+  seconds_[key] = seconds;
+  return seconds;
+}
+
+ScheduleTimes::Stream ScheduleTimes::stream(double count, double partition_bytes) const {
+  if (count <= kFewPartitions && count * static_cast<double>(messages_) <= kMostMessages) {
+    return {count, simulated(static_cast<uint64_t>(count), partition_bytes), 0};
+  }
+  const double least = job_.stream_seconds_per_byte * partition_bytes;  // that the busiest channel needs
+  Stream stream{1, simulated(1, partition_bytes), least};
+  for (uint64_t next = 2; next * messages_ <= kMostMessages; next *= 2) {
+    const double seconds = simulated(next, partition_bytes);
+    const double before = stream.each;
+    stream.each = (seconds - stream.seconds) / (static_cast<double>(next) - stream.partitions);
+    if (static_cast<double>(next) >= count) return stream;
+    stream.partitions = static_cast<double>(next);
+    stream.seconds = seconds;
+    if (stream.each >= (1 - kSteady) * least && std::abs(stream.each - before) <= kSteady * before) break;
+  }
+  stream.each = std::max(stream.each, least);
+  return stream;
+}
+
+double ScheduleTimes::time_of(double count, double partition_bytes) const {
+  const Stream from = stream(count, partition_bytes);
+  return from.seconds + (count - from.partitions) * from.each;
+}
+
+double ScheduleTimes::seconds(double bytes, double partition_bytes) const {
+  const double count = std::max(1.0, std::ceil(bytes / partition_bytes));
+  const double each = bytes / count;
+  const double step = std::floor(kSizesPerOctave * std::log2(each / kLeastBytes));
+  const double low = step < 0 ? 0 : kLeastBytes * std::exp2(step / kSizesPerOctave);
+  const double high = step < 0 ? kLeastBytes : kLeastBytes * std::exp2((step + 1) / kSizesPerOctave);
+  const double below = time_of(count, low);
+  if (each == low) return below;
+  return below + (each - low) / (high - low) * (time_of(count, high) - below);
+}
+
+double ScheduleTimes::stream_seconds_per_byte(double partition_bytes) const {
+  return seconds(kManyPartitions * partition_bytes, partition_bytes) / (kManyPartitions * partition_bytes);
+}
+
+}  // namespace gleaner::strategy
