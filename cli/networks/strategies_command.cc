@@ -1,4 +1,7 @@
 // gleaner strategies: compares the ways in which a job could sum its tensors, by their modelled times.
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -42,6 +45,17 @@ struct Comparison {
   std::optional<strategy::RackTimes> rack_times;
 
   size_t fastest(size_t size) const { return strategy::fastest(seconds[size]); }
+  // Returns the time of the candidate whose algorithm this is; infinity: there is none.
+  double seconds_by(absl::string_view algorithm, size_t size) const {
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (candidates[i].schedule.has_value() && candidates[i].schedule->algorithm == algorithm) return seconds[size][i];
+    }
+    return std::numeric_limits<double>::infinity();
+  }
+  // Returns whether racks take less time than what does not know them.
+  bool racks_pay(size_t size) const {
+    return seconds_by("racks", size) < std::min(seconds[size].front(), seconds_by("ring", size));
+  }
   // Returns the most bytes of a partition, by size.
   std::vector<uint64_t> partition_bytes(const strategy::Candidate& candidate) const {
     std::vector<uint64_t> bytes;
@@ -92,26 +106,27 @@ absl::StatusOr<Comparison> compare(const StrategiesFlags& flags) {
   return made;
 }
 
-// Returns both sides of PHub's condition for each size, and the verdict.
+// Returns the times that decide whether racks pay for each size, the verdict, and both sides of PHub's condition.
 std::string racks_text(const Comparison& comparison) {
-  if (!comparison.rack_times.has_value()) return "";
+  const bool has_racks = comparison.rack_times.has_value() && std::isfinite(comparison.seconds_by("racks", 0));
+  if (!has_racks) return "";  // no rack has several workers
   const strategy::RackTimes& times = *comparison.rack_times;
   std::vector<std::vector<std::string>> rows = {
-      {"RACKS"}, {"flat, across racks"}, {"flat, by a ring"}, {"in two levels"}, {"racks pay"}};
-  for (const uint64_t size : comparison.sizes) {
-    const auto bytes = static_cast<double>(size);
-    rows[0].push_back(format_bytes(bytes));
-    rows[1].push_back(format_seconds(times.flat(bytes)));
-    rows[2].push_back(format_seconds(times.ring(bytes)));
-    rows[3].push_back(format_seconds(times.two_level(bytes)));
-    rows[4].push_back(times.pays(bytes) ? "yes" : "no");
+      {"RACKS"}, {"flat, by summers"}, {"flat, by a ring"}, {"by racks"}, {"racks pay"}};
+  for (size_t size = 0; size < comparison.sizes.size(); ++size) {
+    rows[0].push_back(format_bytes(static_cast<double>(comparison.sizes[size])));
+    rows[1].push_back(format_seconds(comparison.seconds[size].front()));
+    rows[2].push_back(format_seconds(comparison.seconds_by("ring", size)));
+    rows[3].push_back(format_seconds(comparison.seconds_by("racks", size)));
+    rows[4].push_back(comparison.racks_pay(size) ? "yes" : "no");
   }
-  const std::string per_gigabyte =
-      absl::StrCat("per GB: flat ", format_seconds(times.flat_seconds_per_byte * 1e9), "; within racks ",
-                   format_seconds(times.within_seconds_per_byte * 1e9), ", across ",
-                   format_seconds(times.across_seconds_per_byte * 1e9), "; latency of the second level ",
-                   format_seconds(times.two_level_latency_seconds - times.flat_latency_seconds), "\n");
-  return absl::StrCat("\n", align(rows, "lr"), per_gigabyte);
+  const auto gigabyte = [](double seconds_per_byte) { return format_seconds(seconds_per_byte * 1e9); };
+  return absl::StrCat("\n", align(rows, "lr"), "PHub's condition ", times.holds() ? "holds" : "does not hold",
+                      ". Links need for each GB: colocated summers ", gigabyte(times.flat_seconds_per_byte),
+                      ", a ring ", gigabyte(times.ring_seconds_per_byte), ", racks ",
+                      gigabyte(times.two_level_seconds_per_byte), " (within ", gigabyte(times.within_seconds_per_byte),
+                      ", across ", gigabyte(times.across_seconds_per_byte), "). The second level adds ",
+                      format_seconds(times.two_level_latency_seconds - times.flat_latency_seconds), " of latency.\n");
 }
 
 nlohmann::ordered_json racks_json(const Comparison& comparison) {
@@ -126,7 +141,8 @@ nlohmann::ordered_json racks_json(const Comparison& comparison) {
   json["flat_latency_seconds"] = times.flat_latency_seconds;
   json["ring_latency_seconds"] = times.ring_latency_seconds;
   json["two_level_latency_seconds"] = times.two_level_latency_seconds;
-  for (const uint64_t size : comparison.sizes) json["pays"].push_back(times.pays(static_cast<double>(size)));
+  json["condition_holds"] = times.holds();
+  for (size_t size = 0; size < comparison.sizes.size(); ++size) json["pays"].push_back(comparison.racks_pay(size));
   return json;
 }
 

@@ -21,8 +21,8 @@
 //                        master, and (2 R - 4) latencies across racks and 2 within more than in a flat strategy
 //
 // A ring in the order of the racks is flat, too: it carries 2 (n-1)/n on every link, once each way on an uplink, and
-// has 2 (n-1) latencies. So racks pay if they take less time than both. These are the terms by which candidates.h
-// compares racks with summers and with a ring whose ranks follow the racks.
+// has 2 (n-1) latencies. So racks pay if they take less time than both. These terms explain a verdict, which the times
+// of candidates.h give.
 #pragma once
 
 #include <algorithm>
@@ -63,10 +63,8 @@ struct RackTimes {
   double two_level_latency_seconds = 0;
   double ring_latency_seconds = 0;
 
-  double flat(double bytes) const { return flat_latency_seconds + flat_seconds_per_byte * bytes; }
-  double ring(double bytes) const { return ring_latency_seconds + ring_seconds_per_byte * bytes; }
-  double two_level(double bytes) const { return two_level_latency_seconds + two_level_seconds_per_byte * bytes; }
-  bool pays(double bytes) const { return std::min(flat(bytes), ring(bytes)) > two_level(bytes); }
+  // Returns whether the condition holds for tensors in very many partitions, for which latencies do not count.
+  bool holds() const { return std::min(flat_seconds_per_byte, ring_seconds_per_byte) > two_level_seconds_per_byte; }
 };
 
 // Describes the racks that racks_of() has found. The master of a rack is its worker with the fastest link.

@@ -28,10 +28,12 @@ def test_times_are_those_of_the_model() -> None:
     report = compared(*STAR, "--sizes", "1000000,4000000", "--partition-bytes", "1000000")
     by_name = {each["strategy"]: each["seconds"] for each in report["strategies"] if not each["stages"]}
     a, byte = 20e-6, 8 / 10e9
-    assert by_name["ring"] == pytest.approx([14 * a + 1.75e6 * byte, 14 * a + 7e6 * byte])
+    # Four partitions hide each other's latencies. A frame of 64 bytes is a part of each message.
+    assert by_name["ring"][0] == pytest.approx(14 * a + (1.75e6 + 14 * 64) * byte)
+    assert 7e6 * byte < by_name["ring"][1] < 14 * a + 7e6 * byte
     # A tensor that is planned alone is spread over its owners.
     assert by_name["summers"] == pytest.approx([2 * a + 1.75e6 * byte, 2 * a + 7e6 * byte], rel=1e-5)
-    assert by_name["gather"] == pytest.approx([3 * a + 7e6 * byte, 3 * a + 28e6 * byte])
+    assert by_name["gather"] == pytest.approx([3 * a + 7e6 * byte, 3 * a + 28e6 * byte], rel=2e-3)
 
 
 def test_partial_sums_of_fp16_are_wide() -> None:
@@ -117,17 +119,23 @@ def test_both_sides_of_the_condition_for_racks(tmp_path: Path, seed: int) -> Non
     latencies = {"flat": 2 * 10e-6, "ring": 2 * (hosts - 1) * 10e-6}
     latencies["two_level"] = 2 * within + 2 * (len(links) - 1) * 10e-6
     assert {name: found[f"{name}_latency_seconds"] for name in latencies} == pytest.approx(latencies)
-    for size, pays in zip(sizes, found["pays"]):
-        left = min(latencies["flat"] + flat * size, latencies["ring"] + ring * size)
-        right = latencies["two_level"] + racks * size
-        assert pays == (left > right) or left == pytest.approx(right)
+    assert found["condition_holds"] == (min(flat, ring) > racks) or min(flat, ring) == pytest.approx(racks)
+
+
+@pytest.mark.parametrize("uplink", ["1Gbit", "5Gbit", "40Gbit"])
+def test_racks_pay_if_they_take_less_time(uplink: str) -> None:
+    network = ["--topology", "racks:4x4", "--bandwidth", "10Gbit", "--uplink", uplink, "--latency", "5us"]
+    found = compared(*network, "--sizes", "4,16KiB,64MiB")
+    seconds = {each["strategy"]: each["seconds"] for each in found["strategies"]}
+    flat = [min(pair) for pair in zip(seconds["summers"], seconds["ring"])]
+    assert found["racks"]["pays"] == [by_racks < other for by_racks, other in zip(seconds["racks"], flat)]
 
 
 def test_the_table_has_the_condition() -> None:
     flags = ["--topology", "racks:8x2", "--bandwidth", "10Gbit", "--uplink", "2Gbit", "--sizes", "4KiB,64MiB"]
     table = strategies(*flags).stdout
     assert table.count("racks pay") == 1
-    assert "latency of the second level" in table
+    assert "PHub's condition holds" in table
     assert "racks pay" not in strategies(*STAR).stdout
 
 

@@ -101,7 +101,7 @@ TEST(Racks, SlowWorkersBind) {
 
 // The condition and the times of candidates() are computed in different ways, and choose alike between racks, summers
 // and the ring.
-TEST(Racks, VerdictIsThatOfTheCostModel) {
+TEST(Racks, ConditionIsThatOfTheModel) {
   std::mt19937_64 dice(3);
   int pays = 0;
   for (int i = 0; i < 60; ++i) {
@@ -123,8 +123,8 @@ TEST(Racks, VerdictIsThatOfTheCostModel) {
     const double by_racks = racks->model.seconds(bytes, partition);
     const double flat = std::min(all.front().model.seconds(bytes, partition), ring->model.seconds(bytes, partition));
     if (std::abs(by_racks / flat - 1) < 0.01) continue;
-    EXPECT_EQ(times->pays(bytes), by_racks < flat) << count << "x" << hosts << " " << uplink;
-    pays += times->pays(bytes);
+    EXPECT_EQ(times->holds(), by_racks < flat) << count << "x" << hosts << " " << uplink;
+    pays += times->holds();
   }
   EXPECT_GT(pays, 3);
   EXPECT_LT(pays, 57);
