@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/ranks/annealing.h"
 #include "common/ranks/hdrm.h"
+#include "common/strategy/rank_maps.h"
 
 namespace gleaner::cli {
 
@@ -14,6 +15,7 @@ absl::StatusOr<ranks::RankMap> best_rank_map(const collective::Schedule& schedul
                                              const std::function<void(double)>& searching) {
   ranks::SearchOptions options;
   options.seed = seed;
+  options.seconds_of = strategy::simulated_seconds(schedule, network, bytes, kMostTimedMessages);
   options.go_on = [&](double done) {
     searching(done);
     return true;

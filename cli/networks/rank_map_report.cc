@@ -8,10 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/networks/best_rank_map.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_table.h"
 #include "common/base/units.h"
+#include "common/strategy/rank_maps.h"
 
 namespace gleaner::cli {
 namespace {
@@ -91,6 +93,9 @@ absl::StatusOr<MapFigures> MapFigures::of(const collective::Schedule& schedule, 
                                           const ranks::RankMap& host_of, uint64_t bytes) {
   MapFigures figures;
   GLN_ASSIGN_OR_RETURN(figures.cost, collective::cost(schedule, network, host_of, bytes));
+  if (const auto simulated = strategy::simulated_seconds(schedule, network, bytes, kMostTimedMessages)) {
+    GLN_ASSIGN_OR_RETURN(figures.cost.seconds, simulated(host_of));
+  }
   GLN_ASSIGN_OR_RETURN(figures.flows, ranks::count_flows(schedule, network, host_of));
   figures.conflicts = ranks::count_conflicts(figures.flows, network.topology);
   return figures;

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "cli/networks/best_rank_map.h"
 #include "cli/networks/commands.h"
 #include "cli/networks/progress_report.h"
 #include "cli/networks/rank_map_report.h"
@@ -25,6 +26,7 @@
 #include "common/ranks/annealing.h"
 #include "common/ranks/hdrm.h"
 #include "common/ranks/path_distances.h"
+#include "common/strategy/rank_maps.h"
 
 namespace gleaner::cli {
 namespace {
@@ -122,6 +124,7 @@ absl::StatusOr<Choice> search(const RanksFlags& flags, const Schedule& schedule,
   ranks::SearchOptions options;
   options.seed = flags.seed;
   options.iterations = flags.iterations;
+  options.seconds_of = strategy::simulated_seconds(schedule, network, bytes, kMostTimedMessages);
   const std::optional<ranks::RankMap> hdrm = ranks::hdrm_start(schedule, network.topology);
   if (hdrm) options.starts.push_back(*hdrm);
   ranks::RankMap by_groups = ranks::map_of(groups);

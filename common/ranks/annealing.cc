@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint32_t kMaxExactHosts = 8;
 constexpr uint32_t kChains = 8;
+constexpr size_t kCheapest = kMostTimedMaps - 2;  // beside the identity and the map of least cost
 
 // A change of an order of hosts, whose first entries are the hosts of the ranks.
 struct Move {
@@ -50,6 +51,11 @@ void make_move(const Move& move, RankMap& order) {
   if (move.kind == Move::Kind::kRotate) std::rotate(begin, begin + move.shift, end);
 }
 
+struct Remembered {
+  double energy = 0;
+  RankMap host_of;
+};
+
 void undo_move(Move move, RankMap& order) {
   if (move.kind == Move::Kind::kRotate) move.shift = move.end - move.begin - move.shift;
   make_move(move, order);
@@ -60,7 +66,7 @@ class Search {
   Search(MapCost cost, const PathTable& paths, uint32_t ranks, uint32_t hosts, const SearchOptions& options)
       : cost_(std::move(cost)), paths_(paths), ranks_(ranks), hosts_(hosts), options_(options), random_(options.seed) {}
 
-  FoundMap run() {
+  absl::StatusOr<FoundMap> run() {
     begin();
     if (is_at_bound()) return finish(Proof::kBound);
     if (hosts_ <= kMaxExactHosts) {
@@ -84,7 +90,6 @@ class Search {
     take(identity(hosts_));
     best_order_ = order_;
     best_ = value_;
-    found_.identity_seconds = value_.seconds;
     bound_seconds_ = cost_.bound_seconds();
     for (const RankMap& start : options_.starts) {
       take(whole_order(start));
@@ -140,6 +145,7 @@ class Search {
 
   // The margin keeps equal costs that differ by rounding from replacing each other.
   void keep_if_best() {
+    remember();
     const double margin = 1e-12 * best_.seconds;
     const bool cheaper = value_.seconds < best_.seconds - margin;
     const bool equal = value_.seconds <= best_.seconds;
@@ -147,6 +153,19 @@ class Search {
     best_ = value_;
     best_order_ = order_;
   }
+
+  // Keeps the map for the last choice if it is one of the cheapest. Maps with equal energies are alike, as the
+  // rotations of a ring are.
+  void remember() {
+    if (!options_.seconds_of) return;
+    const auto at = std::ranges::lower_bound(cheapest_, value_.energy * (1 - 1e-9), {}, &Remembered::energy);
+    if (at == cheapest_.end() && cheapest_.size() == kCheapest) return;
+    if (at != cheapest_.end() && at->energy <= value_.energy * (1 + 1e-9)) return;
+    cheapest_.insert(at, {value_.energy, ranks_of(order_)});
+    if (cheapest_.size() > kCheapest) cheapest_.pop_back();
+  }
+
+  RankMap ranks_of(const RankMap& order) const { return {order.begin(), order.begin() + ranks_}; }
 
   bool is_at_bound() const { return best_.seconds <= bound_seconds_ * (1 + 1e-12); }
 
@@ -215,10 +234,25 @@ class Search {
     return static_cast<uint64_t>(std::clamp(visits / std::max(cost_.visits(), 1.0), 1e3, 2e6));
   }
 
-  FoundMap finish(Proof proof) {
-    found_.host_of.assign(best_order_.begin(), best_order_.begin() + ranks_);
-    found_.seconds = best_.seconds;
+  absl::StatusOr<FoundMap> finish(Proof proof) {
+    found_.host_of = ranks_of(best_order_);
     found_.proof = proof;
+    if (!options_.seconds_of) {
+      found_.seconds = best_.seconds;
+      found_.identity_seconds = cost_.evaluate(identity(hosts_)).seconds;
+      return std::move(found_);
+    }
+    GLN_ASSIGN_OR_RETURN(found_.identity_seconds, options_.seconds_of(identity(ranks_)));
+    GLN_ASSIGN_OR_RETURN(found_.seconds, options_.seconds_of(found_.host_of));
+    std::vector<RankMap> others = {identity(ranks_)};
+    others.insert(others.end(), options_.starts.begin(), options_.starts.end());
+    for (Remembered& map : cheapest_) others.push_back(std::move(map.host_of));
+    for (const RankMap& map : others) {
+      GLN_ASSIGN_OR_RETURN(const double seconds, options_.seconds_of(map));
+      if (seconds >= found_.seconds * (1 - 1e-9)) continue;
+      found_.seconds = seconds;
+      found_.host_of = map;
+    }
     return std::move(found_);
   }
 
@@ -228,6 +262,7 @@ class Search {
   const SearchOptions& options_;
   Random random_;
   RankMap order_, best_order_;
+  std::vector<Remembered> cheapest_;  // ascending energies
   MapCost::Value value_, best_;
   double bound_seconds_ = 0;
   FoundMap found_;

@@ -20,6 +20,7 @@
 #include "common/strategy/rack_times.h"
 #include "common/topology/network.h"
 #include "common/topology/subset.h"
+#include "netsim/schedule_run.h"
 
 namespace gleaner::strategy {
 namespace {
@@ -31,7 +32,8 @@ constexpr uint64_t kIterations = 20'000;
 constexpr uint64_t kHostsOfAllIterations = 64;
 constexpr uint32_t kChunksOfEachWorker = 8;  // of two-level with unequal links: the mean number
 constexpr double kLeastGainOfMasters = 0.05;
-constexpr double kLeastGain = 1e-3;  // a map that wins less is not worth its name in logs
+constexpr uint64_t kMostMessages = 1 << 17;  // of the simulations for one schedule
+constexpr double kLeastGain = 1e-3;          // a map that wins less is not worth its name in logs
 
 // The workers' part of the network, and maps that a search begins with.
 struct Part {
@@ -49,6 +51,7 @@ absl::StatusOr<Timed> search(const collective::Schedule& schedule, const Part& p
   ranks::SearchOptions options;
   const uint64_t hosts = std::max<uint64_t>(part.network.topology.host_count(), kHostsOfAllIterations);
   options.iterations = kIterations * kHostsOfAllIterations / hosts;
+  options.seconds_of = simulated_seconds(schedule, part.network, part.partition_bytes, kMostMessages);
   if (part.by_rack.has_value()) options.starts.push_back(*part.by_rack);
   if (auto map = ranks::hdrm_start(schedule, part.network.topology)) options.starts.push_back(*std::move(map));
   auto found = ranks::find_rank_map(schedule, part.network, part.partition_bytes, options);
@@ -57,10 +60,16 @@ absl::StatusOr<Timed> search(const collective::Schedule& schedule, const Part& p
 }
 
 absl::StatusOr<Timed> time(const collective::Schedule& schedule, const Part& part, const ranks::RankMap& map) {
-  GLN_ASSIGN_OR_RETURN(const auto mapped, collective::cost(schedule, part.network, map, part.partition_bytes));
-  GLN_ASSIGN_OR_RETURN(const auto unmapped,
-                       collective::cost(schedule, part.network, ranks::identity(schedule.ranks), part.partition_bytes));
-  return Timed{map, {unmapped.seconds, mapped.seconds}};
+  const auto simulated = simulated_seconds(schedule, part.network, part.partition_bytes, kMostMessages);
+  const auto seconds_of = [&](const ranks::RankMap& host_of) -> absl::StatusOr<double> {
+    if (simulated) return simulated(host_of);
+    GLN_ASSIGN_OR_RETURN(const auto cost, collective::cost(schedule, part.network, host_of, part.partition_bytes));
+    return cost.seconds;
+  };
+  Timed timed{map, {}};
+  GLN_ASSIGN_OR_RETURN(timed.times.identity_seconds, seconds_of(ranks::identity(schedule.ranks)));
+  GLN_ASSIGN_OR_RETURN(timed.times.seconds, seconds_of(map));
+  return timed;
 }
 
 // Gives more chunks of two-level to ranks with faster links, if links differ.
@@ -148,6 +157,19 @@ std::vector<MappedSpec> mapped_among(std::span<const MappedSpec> mapped, std::sp
     return std::ranges::find(schedules, each.spec) != schedules.end();
   });
   return found;
+}
+
+std::function<absl::StatusOr<double>(const ranks::RankMap& host_of)> simulated_seconds(
+    const collective::Schedule& schedule, const topology::Network& network, uint64_t bytes, uint64_t most_messages) {
+  uint64_t operations = 0;
+  for (const auto& program : schedule.programs) operations += program.size();
+  if (operations / 2 * ranks::kMostTimedMaps > most_messages) return nullptr;
+  return [&, bytes](const ranks::RankMap& host_of) -> absl::StatusOr<double> {
+    GLN_ASSIGN_OR_RETURN(
+        const netsim::RunResult run,
+        netsim::run_schedule(schedule, network, host_of, netsim::uncut(static_cast<double>(bytes)), {}));
+    return run.seconds;
+  };
 }
 
 std::string describe(const collective::Spec& schedule, const MapTimes& times) {

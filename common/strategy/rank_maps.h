@@ -4,13 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/collective/schedule.h"
 #include "common/collective/spec.h"
 #include "common/ranks/rank_map.h"
+#include "common/topology/network.h"
 #include "common/topology/topology.h"
 
 namespace gleaner::strategy {
@@ -22,7 +25,7 @@ enum class RankMapSource {
   kGiven,     // JobNetwork::host_of
 };
 
-// The modelled times of a partition of a large tensor.
+// The times of a partition of a large tensor, simulated, or by the cost where that would take long.
 struct MapTimes {
   double identity_seconds = 0;  // if worker i had rank i
   double seconds = 0;           // with the rank map
@@ -62,6 +65,12 @@ absl::StatusOr<std::vector<collective::Spec>> schedules_for(const JobNetwork& ne
 
 // Returns those of the mapped schedules that are among `schedules`.
 std::vector<MappedSpec> mapped_among(std::span<const MappedSpec> mapped, std::span<const collective::Spec> schedules);
+
+// Returns a function that simulates how long the schedule takes for one vector under a map, for a search
+// (ranks::SearchOptions::seconds_of). Empty: the simulations of a search would have more than `most_messages`. The
+// schedule and the network must outlive it.
+std::function<absl::StatusOr<double>(const ranks::RankMap& host_of)> simulated_seconds(
+    const collective::Schedule& schedule, const topology::Network& network, uint64_t bytes, uint64_t most_messages);
 
 // Returns what a map of ranks wins, for people: "3.10 ms -> 1.20 ms for a partition". Masters win only where partitions
 // follow each other, so they are named without a time.

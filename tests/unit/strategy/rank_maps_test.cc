@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
+#include "absl/strings/str_cat.h"
+#include "common/collective/algorithms.h"
+#include "common/ranks/annealing.h"
 #include "common/strategy/candidates.h"
 #include "common/strategy/choice.h"
 #include "common/strategy/models.h"
@@ -154,6 +158,35 @@ TEST(RankMaps, NetworkFollowsMembers) {
   EXPECT_EQ(part->topology.bits_per_second(4), 10e9);
   EXPECT_NEAR(part->topology.latency_seconds(0), 5e-6 + 15e-6, 1e-12);
   EXPECT_NEAR(part->topology.latency_seconds(10), 5e-6, 1e-12);
+}
+
+// Compares with the simulated times of all maps. Hosts are in three groups that are far from each other.
+TEST(RankMaps, SearchedMapsTakeNoLongerThanTheBest) {
+  std::mt19937_64 dice(1);
+  for (const char* algorithm : {"ring", "halving-doubling", "double-tree", "blueconnect", "two-level"}) {
+    for (const uint64_t bytes : {uint64_t{28}, uint64_t{1} << 20}) {
+      std::vector<topology::Host> hosts;
+      std::vector<topology::Link> links = {
+          {7, 6, 10e9, 10e9, 90e-6}, {8, 6, 20e9, 20e9, 105e-6}, {9, 6, 8e9, 8e9, 100e-6}};
+      for (uint32_t host = 0; host < 6; ++host) {
+        hosts.push_back({absl::StrCat("host-", host), {}});
+        links.push_back(
+            {host, static_cast<uint32_t>(7 + dice() % 3), 10e9, 10e9, 1e-6 * static_cast<double>(1 + dice() % 10)});
+      }
+      const topology::Network network =
+          topology::make_network(*topology::Topology::make(hosts, {{"core"}, {"a"}, {"b"}, {"c"}}, links));
+      const auto schedule = *collective::make_schedule({.algorithm = algorithm}, 6);
+      ranks::SearchOptions options;
+      options.seconds_of = simulated_seconds(schedule, network, bytes, 1 << 20);
+      const auto found = ranks::find_rank_map(schedule, network, bytes, options);
+      ASSERT_TRUE(found.ok()) << found.status();
+      double best = found->seconds;
+      ranks::RankMap map = ranks::identity(6);
+      do best = std::min(best, *options.seconds_of(map));
+      while (std::ranges::next_permutation(map).found);
+      EXPECT_LE(found->seconds, 1.03 * best) << algorithm << ", " << bytes;
+    }
+  }
 }
 
 }  // namespace
