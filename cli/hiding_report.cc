@@ -22,16 +22,6 @@ using strategy::Hiding;
 
 constexpr char kPriceFields[] = "worker, summer, summer_ports, nic, switch_port, cable, uplinks, hours";
 
-absl::StatusOr<double> parse_compute_time(const std::string& text) {
-  if (text.empty()) return flag_error("--prices", "give --compute-time T, too, for example 16ms");
-  absl::Duration time;
-  if (!absl::ParseDuration(text, &time) || time <= absl::ZeroDuration() || time == absl::InfiniteDuration()) {
-    return flag_error("--compute-time",
-                      absl::StrCat(quote(text), " is not a duration above 0; write for example 16ms or 0.5s"));
-  }
-  return absl::ToDoubleSeconds(time);
-}
-
 absl::StatusOr<plan::Prices> parse_prices(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
@@ -62,15 +52,6 @@ absl::StatusOr<plan::Prices> parse_prices(const std::string& text) {
   return prices;
 }
 
-absl::StatusOr<std::optional<plan::Prices>> read_prices(const std::string& path) {
-  if (path.empty()) return std::nullopt;
-  const auto text = read_file(path, "the prices");
-  if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat("--prices: ", text.status().message()));
-  auto prices = parse_prices(*text);
-  if (!prices.ok()) return flag_error("--prices", absl::StrCat("'", path, "': ", prices.status().message()));
-  return *prices;
-}
-
 std::vector<std::string> names_if(const std::vector<Hiding>& all, bool (*chosen)(const Hiding&)) {
   std::vector<std::string> names;
   for (const Hiding& way : all) {
@@ -80,6 +61,25 @@ std::vector<std::string> names_if(const std::vector<Hiding>& all, bool (*chosen)
 }
 
 }  // namespace
+
+absl::StatusOr<double> parse_compute_time(const std::string& text) {
+  if (text.empty()) return flag_error("--prices", "give --compute-time T, too, for example 16ms");
+  absl::Duration time;
+  if (!absl::ParseDuration(text, &time) || time <= absl::ZeroDuration() || time == absl::InfiniteDuration()) {
+    return flag_error("--compute-time",
+                      absl::StrCat(quote(text), " is not a duration above 0; write for example 16ms or 0.5s"));
+  }
+  return absl::ToDoubleSeconds(time);
+}
+
+absl::StatusOr<std::optional<plan::Prices>> read_prices(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  const auto text = read_file(path, "the prices");
+  if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat("--prices: ", text.status().message()));
+  auto prices = parse_prices(*text);
+  if (!prices.ok()) return flag_error("--prices", absl::StrCat("'", path, "': ", prices.status().message()));
+  return *prices;
+}
 
 void add_hiding_flags(flags::Command& command, HidingFlags& flags) {
   command.add_text("--compute-time", flags.compute_time,

@@ -2,12 +2,14 @@
 // computation, and what a step costs, for each way of summing (common/strategy/hiding.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/flags/command.h"
 #include "common/plan/model.h"
+#include "common/plan/prices.h"
 #include "common/strategy/hiding.h"
 
 namespace gleaner::cli {
@@ -21,6 +23,11 @@ void add_hiding_flags(flags::Command& command, HidingFlags& flags);
 
 // Returns whether a flag is given.
 bool wants_hiding(const HidingFlags& flags);
+
+// Returns the time of --compute-time, in seconds. InvalidArgument names the flag.
+absl::StatusOr<double> parse_compute_time(const std::string& text);
+// Returns the prices of the file --prices; nothing: the path is empty. Errors as below.
+absl::StatusOr<std::optional<plan::Prices>> read_prices(const std::string& path);
 
 // Returns the account of each way of summing. Errors name the flag; those of the file are as read_file()'s, or
 // InvalidArgument.

@@ -13,6 +13,8 @@
 #include "common/plan/explain_uplinks.h"
 #include "common/plan/model.h"
 #include "common/plan/uplinks.h"
+#include "common/strategy/advice.h"
+#include "common/strategy/places.h"
 
 namespace gleaner::cli {
 namespace {
@@ -45,11 +47,14 @@ absl::StatusOr<plan::Fleet> fleet_of(const PlanFlags& flags) {
   return fleet;
 }
 
+uint32_t workers_of(const PlanFlags& flags) { return static_cast<uint32_t>(flags.workers); }
+uint32_t summers_of(const PlanFlags& flags) { return static_cast<uint32_t>(std::max(flags.summers, int64_t{0})); }
+
 // Returns the network of --topology, whose links --bandwidth and --uplink describe; nothing without it.
 absl::StatusOr<std::optional<topology::Topology>> network_of(const PlanFlags& flags) {
   if (flags.topology.text.empty()) {
-    if (flags.topology.uplink.empty()) return std::nullopt;
-    return absl::InvalidArgumentError("--uplink: give --topology, too");
+    if (flags.topology.uplink.empty() && flags.topology.placement.empty()) return std::nullopt;
+    return absl::InvalidArgumentError("--uplink and --placement: give --topology, too");
   }
   if (!flags.bandwidths.workers.empty() || !flags.bandwidths.summers.empty()) {
     return absl::InvalidArgumentError(
@@ -58,12 +63,12 @@ absl::StatusOr<std::optional<topology::Topology>> network_of(const PlanFlags& fl
   if (flags.workers == -1) return absl::InvalidArgumentError("give --workers N, for example --workers 8");
   TopologyFlags topology = flags.topology;
   topology.bandwidth = flags.bandwidths.each;
-  return topology_of(topology);
+  GLN_ASSIGN_OR_RETURN(const topology::Topology made, topology_of(topology));
+  return placed(topology, made, workers_of(flags), summers_of(flags));
 }
 
 absl::StatusOr<plan::Fleet> fleet_in(const PlanFlags& flags, const topology::Topology& topology) {
-  auto fleet = plan::fleet_of(topology, static_cast<uint32_t>(flags.workers),
-                              static_cast<uint32_t>(std::max(flags.summers, int64_t{0})));
+  auto fleet = plan::fleet_of(topology, workers_of(flags), summers_of(flags));
   if (fleet.ok()) return fleet;
   return absl::InvalidArgumentError(absl::StrCat("--topology: ", fleet.status().message()));
 }
@@ -72,7 +77,7 @@ absl::StatusOr<plan::Fleet> fleet_in(const PlanFlags& flags, const topology::Top
 absl::Status run_fleet_plan(const PlanFlags& flags, const plan::Fleet& fleet, std::vector<plan::Tensor> tensors) {
   GLN_ASSIGN_OR_RETURN(const plan::Plan plan,
                        plan_of(flags, fleet, std::move(tensors), static_cast<uint32_t>(flags.local_ranks)));
-  return print_plan(flags, plan, plan::explain(plan), "", {});
+  return print_plan(flags, plan, plan::explain(plan), {});
 }
 
 // Prints the plan of machines in a network, whose links between switches limit a step, too.
@@ -81,10 +86,23 @@ absl::Status run_network_plan(const PlanFlags& flags, const topology::Topology& 
   GLN_RETURN_IF_ERROR(plan::validate(fleet));
   const auto bound = plan::bound_with_uplinks(topology, fleet.n(), fleet.k(), total_bytes(tensors));
   if (!bound.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", bound.status().message()));
+  GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
+  PlanContext context{.advice = PricedAdvice{.workers = fleet.n()}};
+  GLN_ASSIGN_OR_RETURN(context.advice->advice,
+                       strategy::advise(topology, fleet.n(), fleet.k(), tensors, partition_bytes.value_or(0)));
+  GLN_ASSIGN_OR_RETURN(context.advice->prices, read_prices(flags.hiding.prices));
+  if (!flags.hiding.compute_time.empty()) {
+    GLN_ASSIGN_OR_RETURN(context.advice->compute_seconds, parse_compute_time(flags.hiding.compute_time));
+  }
+  const std::string places = strategy::describe_places(topology, fleet.n(), fleet.k());
+  if (!places.empty()) context.head = absl::StrCat(places, "\n\n");
+  for (uint32_t member = 0; member < fleet.n() + fleet.k(); ++member) {
+    context.nodes.push_back(topology.hosts()[member].name);
+  }
   GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet, std::move(tensors), 1, bound->shares));
   plan::Explanation explanation = plan::explain(plan);
   GLN_RETURN_IF_ERROR(plan::explain_uplinks(topology, plan, explanation));
-  return print_plan(flags, plan, std::move(explanation), "", {});
+  return print_plan(flags, plan, std::move(explanation), context);
 }
 
 }  // namespace

@@ -21,11 +21,9 @@ absl::Status check(const PlanFlags& flags) {
   if (!is_all_reduce && !flags.topology.text.empty()) {
     return absl::InvalidArgumentError("--topology: only the bound of all-reduce knows uplinks; omit --collective");
   }
-  if (wants_hiding(flags.hiding) &&
-      (!is_all_reduce || !flags.topology.text.empty() || flags.local_ranks > 1 || !flags.cluster.job.empty())) {
+  if (wants_hiding(flags.hiding) && (!is_all_reduce || flags.local_ranks > 1 || !flags.cluster.job.empty())) {
     return absl::InvalidArgumentError(
-        "--compute-time and --prices: only for the all-reduce of numbers of machines on one switch, with one local "
-        "rank");
+        "--compute-time and --prices: only for the all-reduce of numbers of machines, with one local rank");
   }
   GLN_ASSIGN_OR_RETURN(const std::optional<double> copy, parse_copy_bandwidth(flags.copy));
   if (copy && (!is_all_reduce || wants_hiding(flags.hiding))) {
@@ -52,6 +50,7 @@ void add_plan(flags::Command& app, Context& context, std::function<absl::Status(
   add_copy_flag(plan, flags->copy);
   add_topology_flag(plan, flags->topology);
   plan.add_text("--uplink", flags->topology.uplink, "Bandwidth of each link between switches of --topology SPEC");
+  add_placement_flag(plan, flags->topology);
   add_partition_bytes_flag(
       plan, flags->partition_bytes,
       "about 1.4 ms of the slowest worker's link, less for small models; -o explain has the reason");

@@ -38,8 +38,9 @@ void append_machines(std::string& text, const plan::Explanation& explanation, co
 
 // Writes the JSON without a JSON tree, which would take seconds for a plan with millions of partitions.
 // `hiding`: a JSON value; empty: none.
-std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation, const std::vector<std::string>& nodes,
+std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation, const PlanContext& context,
                     const std::string& hiding) {
+  const std::vector<std::string>& nodes = context.nodes;
   std::string text;
   text.reserve((explanation.machines.size() + plan.partitions.size()) * 128);
   text += "{\n  \"workers\": [";
@@ -65,6 +66,7 @@ std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation
   }
   if (explanation.copies) absl::StrAppend(&text, ",\n  \"copy\": ", copy_json(*explanation.copies));
   if (!hiding.empty()) absl::StrAppend(&text, ",\n  \"hiding\": ", hiding);
+  if (context.advice) absl::StrAppend(&text, ",\n  ", advice_json(*context.advice));
   text += "\n}\n";
   return text;
 }
@@ -87,20 +89,21 @@ absl::StatusOr<plan::Plan> plan_of(const PlanFlags& flags, const plan::Fleet& fl
 }
 
 absl::Status print_plan(const PlanFlags& flags, const plan::Plan& plan, plan::Explanation explanation,
-                        const std::string& head, const std::vector<std::string>& nodes) {
+                        const PlanContext& context) {
   GLN_ASSIGN_OR_RETURN(const std::optional<double> copy, parse_copy_bandwidth(flags.copy));
   if (copy) plan::explain_copies(plan, *copy, explanation);
   std::vector<strategy::Hiding> hiding;
-  if (wants_hiding(flags.hiding)) {
+  if (wants_hiding(flags.hiding) && !context.advice) {
     GLN_ASSIGN_OR_RETURN(hiding, hiding_of(flags.hiding, plan::fleet_of(plan), total_bytes(plan.tensors)));
   }
   if (flags.output == "json") {
-    return print(to_json(plan, explanation, nodes, hiding.empty() ? "" : hiding_json(hiding)));
+    return print(to_json(plan, explanation, context, hiding.empty() ? "" : hiding_json(hiding)));
   }
   std::string text = flags.output == "table" ? plan::to_table(explanation) : plan::to_text(explanation);
   if (!hiding.empty()) absl::StrAppend(&text, "\n", hiding_table(hiding));
   if (!hiding.empty() && flags.output == "explain") absl::StrAppend(&text, "\n", hiding_text(hiding));
-  return print(absl::StrCat(head, text));
+  if (context.advice) absl::StrAppend(&text, "\n", advice_text(*context.advice));
+  return print(absl::StrCat(context.head, text));
 }
 
 }  // namespace gleaner::cli

@@ -12,6 +12,7 @@
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/strategy/places.h"
 #include "common/topology/json.h"
 #include "common/topology/latency.h"
 #include "common/topology/spec.h"
@@ -114,6 +115,24 @@ void add_link_flags(flags::Command& command, TopologyFlags& flags) {
                    "Of each link between switches in a SPEC, each way [default: as --bandwidth; of racks: that of all "
                    "hosts of the rack]");
   command.add_text("--latency", flags.latency, "Of each link in a SPEC: 1us, 500ns, ... [default: 1us]");
+}
+
+void add_placement_flag(flags::Command& command, TopologyFlags& flags) {
+  command
+      .add_text("--placement", flags.placement,
+                "Which hosts are workers and summers: balanced: each rack has as many workers, and summers are where "
+                "most hosts are left; in-order: the first hosts are workers, the next ones summers [default: balanced "
+                "for a SPEC, in-order for a FILE]")
+      .one_of({"balanced", "in-order"});
+}
+
+absl::StatusOr<Topology> placed(const TopologyFlags& flags, const Topology& topology, uint32_t workers,
+                                uint32_t summers) {
+  const bool balances = flags.placement.empty() ? topology::is_spec(flags.text) : flags.placement == "balanced";
+  if (!balances) return topology;
+  auto placed = strategy::balanced(topology, workers, summers);
+  if (placed.ok()) return placed;
+  return flag_error(flags.name, placed.status().message());
 }
 
 absl::StatusOr<Topology> topology_of(const TopologyFlags& flags) {

@@ -38,7 +38,7 @@ absl::Status run_job_plan(const PlanFlags& flags) {
   GLN_ASSIGN_OR_RETURN(const ReadMachines machines, read_machines(*access));
   GLN_ASSIGN_OR_RETURN(const JobFleet fleet, fleet_for(job, machines.fleet, machines.pods, access->now()));
   GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet.fleet, std::move(tensors), job.workers.local_ranks));
-  return print_plan(flags, plan, plan::explain(plan), to_text(job, fleet), fleet.nodes);
+  return print_plan(flags, plan, plan::explain(plan), {.head = to_text(job, fleet), .nodes = fleet.nodes});
 }
 
 }  // namespace gleaner::cli

@@ -82,6 +82,7 @@ absl::StatusOr<Comparison> compare(const StrategiesFlags& flags) {
         "--summers: ", summers, " of the ", counted(topology.host_count(), "host"), "; at least one host is a worker"));
   }
   const uint32_t workers = topology.host_count() - summers;
+  GLN_ASSIGN_OR_RETURN(topology, placed(flags.topology, topology, workers, summers));
   if (topology::is_of_probes(topology)) {
     GLN_ASSIGN_OR_RETURN(topology, strategy::tree_of_probes(topology, workers));
   }
@@ -197,7 +198,8 @@ void add_strategies(flags::Command& app, Context& context) {
       app.add_command("strategies", "Compare the ways in which a job could sum its tensors, by modelled times");
   add_topology_flag(command, flags->topology);
   add_link_flags(command, flags->topology);
-  command.add_number("--summers", flags->summers, "Hosts that are summers: the last ones; the others are workers")
+  add_placement_flag(command, flags->topology);
+  command.add_number("--summers", flags->summers, "Hosts that are summers; the others are workers")
       .between(int64_t{0}, int64_t{plan::kMaxMembers})
       .show_default();
   command.add_text("--sizes", flags->sizes, "Sizes of a tensor to compare").show_default();

@@ -317,6 +317,11 @@ absl::StatusOr<Candidate> candidate_of(const topology::Network& network, uint32_
   return schedule_candidate(schedule, placed);
 }
 
+absl::StatusOr<Candidate> candidate_of_summers(const topology::Network& network, uint32_t workers, uint32_t summers) {
+  GLN_ASSIGN_OR_RETURN(const PlacedWorkers placed, place(network, workers, 1));
+  return summers_of(placed, workers, summers);
+}
+
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& network, uint32_t workers, uint32_t summers,
                                                   std::span<const MappedSpec> mapped, uint32_t local_ranks) {
   GLN_ASSIGN_OR_RETURN(PlacedWorkers placed, place(network, workers, local_ranks));

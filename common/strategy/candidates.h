@@ -98,6 +98,9 @@ double farthest_latency(const topology::Network& network, uint32_t workers, uint
 absl::StatusOr<Candidate> candidate_of(const topology::Network& network, uint32_t workers,
                                        const collective::Spec& schedule, uint32_t local_ranks = 1);
 
+// Returns the candidate of summers. Errors: as candidates().
+absl::StatusOr<Candidate> candidate_of_summers(const topology::Network& network, uint32_t workers, uint32_t summers);
+
 // Returns the times of the candidates for a tensor in partitions of this size.
 std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes,
                                DataType type = DataType::kFloat32);
