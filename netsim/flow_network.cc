@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -15,7 +14,6 @@ namespace {
 
 // Events within this part of the time since the start happen at the same time: their difference is a rounding error.
 constexpr double kSameTime = 1e-10;
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::vector<double> capacities(const topology::Topology& topology) {
   std::vector<double> bytes_per_second;
@@ -92,8 +90,8 @@ absl::Status FlowNetwork::find_path(uint32_t index) {
   return absl::OkStatus();
 }
 
-uint32_t FlowNetwork::connect(uint32_t from, uint32_t to, double weight) {
-  connections_.push_back({.from = from, .to = to, .weight = weight});
+uint32_t FlowNetwork::connect(uint32_t from, uint32_t to, double weight, double window_bytes) {
+  connections_.push_back({.from = from, .to = to, .weight = weight, .window = window_bytes});
   return static_cast<uint32_t>(connections_.size()) - 1;
 }
 
@@ -101,22 +99,38 @@ absl::StatusOr<std::span<const uint32_t>> FlowNetwork::send(uint64_t id, uint32_
   Connection& connection = connections_[index];
   if (connection.channels.empty()) GLN_RETURN_IF_ERROR(find_path(index));
   std::vector<Message>& messages = connection.messages;
-  const size_t first = connection.next_message + (connection.flow != kNone ? 1 : 0);
+  const auto first = messages.begin() + static_cast<ptrdiff_t>(connection.window_end);
   auto place = messages.end();
-  while (place > messages.begin() + static_cast<ptrdiff_t>(first) && std::prev(place)->order > order) --place;
+  while (place > first && std::prev(place)->order > order) --place;
   messages.insert(place, {id, bytes, order});
+  fill_window(connection);
   if (connection.flow == kNone) start_next(index);
   return connection.channels;
 }
 
+void FlowNetwork::fill_window(Connection& connection) {
+  while (connection.window_end < connection.messages.size()) {
+    const bool is_empty = connection.window_end == connection.next_message;
+    const double bytes = (is_empty ? 0 : connection.in_window) + connection.messages[connection.window_end].bytes;
+    if (!is_empty && bytes > connection.window) return;
+    connection.in_window = bytes;
+    ++connection.window_end;
+  }
+}
+
+void FlowNetwork::end_message(Connection& connection) {
+  const Message& message = connection.messages[connection.next_message++];
+  arrive(message.id, now_ + connection.latency);
+  connection.in_window -= message.bytes;
+  fill_window(connection);
+}
+
 void FlowNetwork::start_next(uint32_t index) {
   Connection& connection = connections_[index];
-  while (connection.has_message() && connection.messages[connection.next_message].bytes <= 0) {
-    arrive(connection.messages[connection.next_message++].id, now_ + connection.latency);
-  }
+  while (connection.has_message() && connection.messages[connection.next_message].bytes <= 0) end_message(connection);
   if (!connection.has_message()) {
     connection.messages.clear();
-    connection.next_message = 0;
+    connection.next_message = connection.window_end = 0;
     if (connection.flow != kNone) leave(connection);
     return;
   }
@@ -199,11 +213,12 @@ double FlowNetwork::next_time() {
   return next;
 }
 
-absl::StatusOr<bool> FlowNetwork::advance(std::vector<uint64_t>& arrived) {
+absl::StatusOr<bool> FlowNetwork::advance(std::vector<uint64_t>& arrived, double until_time) {
   update_rates();
   const double next = next_time();
-  if (next == kNever) return false;
-  now_ = std::max(now_, next);
+  if (next == kNever && until_time == kNever) return false;
+  now_ = std::max(now_, std::min(next, until_time));
+  if (next > until_time) return true;
   const double until = now_ * (1 + kSameTime);
   end_messages(until);
   GLN_RETURN_IF_ERROR(fail_links(until));
@@ -222,7 +237,7 @@ void FlowNetwork::end_messages(double until) {
     endings_.pop_back();
     if (is_void(ending)) continue;
     Connection& connection = connections_[ending.connection];
-    arrive(connection.messages[connection.next_message++].id, now_ + connection.latency);
+    end_message(connection);
     start_next(ending.connection);
   }
 }

@@ -54,17 +54,22 @@ class FlowNetwork {
   static absl::StatusOr<FlowNetwork> make(const topology::Network& network, const Conditions& conditions);
 
   // Opens a connection between two different hosts, and returns its index. Where it shares a link, its part is in
-  // proportion to its weight, a whole number.
-  uint32_t connect(uint32_t from, uint32_t to, double weight = 1);
+  // proportion to its weight, a whole number. Messages enter its *window* as long as those in the window, which have
+  // not left, have at most `window_bytes` together; one may always be in it.
+  uint32_t connect(uint32_t from, uint32_t to, double weight = 1, double window_bytes = 0);
 
   // Sends a message, now or after those that the connection has not sent yet; but before those whose `order` is
-  // greater and that have not begun to leave. advance() returns `id` when the message has arrived. Returns the channels
-  // of the path, valid until the next call. Unavailable: failed links have left no path; the error names the hosts.
+  // greater and that have not entered the window. advance() returns `id` when the message has arrived. Returns the
+  // channels of the path, valid until the next call. Unavailable: failed links have left no path; the error names the
+  // hosts.
   absl::StatusOr<std::span<const uint32_t>> send(uint64_t id, uint32_t connection, double bytes, uint64_t order = 0);
 
   // Goes on to the next event, or the next time at which messages arrive, and appends the ids of those messages in the
-  // order of their arrival. Returns false if there is nothing to wait for. Unavailable: as for send().
-  absl::StatusOr<bool> advance(std::vector<uint64_t>& arrived);
+  // order of their arrival; or to `until_time`, if that comes first. Returns false if there is nothing to wait for,
+  // and no `until_time`. Unavailable: as for send().
+  absl::StatusOr<bool> advance(std::vector<uint64_t>& arrived, double until_time = kNever);
+
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   double now() const { return now_; }  // seconds since the start
   uint64_t events() const { return events_; }
@@ -85,6 +90,9 @@ class FlowNetwork {
     double latency = 0;
     std::vector<Message> messages;  // messages[next_message] is being sent, or no message is left
     size_t next_message = 0;
+    double window = 0;       // bytes
+    size_t window_end = 0;   // messages before this one have entered the window
+    double in_window = 0;    // bytes of those that have not left
     uint32_t flow = kNone;   // in rates_, while the connection sends
     uint32_t limit = kNone;  // of a background flow: the channel that limits its rate
     uint32_t version = 0;    // grows whenever an Ending becomes void
@@ -114,6 +122,9 @@ class FlowNetwork {
   FlowNetwork(const topology::Network& network, const Conditions& conditions);
   absl::Status add_background(const Background& background);
   absl::Status find_path(uint32_t index);
+  static void fill_window(Connection& connection);
+  // Ends the message that has been sent, and takes it out of the window.
+  void end_message(Connection& connection);
   // Starts the connection's next message with bytes, if there is one; otherwise the connection ceases to send.
   void start_next(uint32_t index);
   void enter(uint32_t index);

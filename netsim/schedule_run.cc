@@ -1,6 +1,8 @@
 #include "netsim/schedule_run.h"
 
 #include <algorithm>
+#include <cmath>
+#include <deque>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -19,6 +21,7 @@ using collective::OpKind;
 using collective::Schedule;
 
 constexpr uint64_t kEventsPerProgress = 256;
+constexpr double kTickSeconds = 5e-3;  // docs/protocol.md#slices
 
 // A message's part in the run.
 struct Transit {
@@ -38,7 +41,8 @@ class ScheduleRun {
         transits_(messages.all().size() * partitions.bytes.size()),
         loads_(topology, messages_of_steps()),
         next_op_(partitions.bytes.size() * schedule.ranks, 0),
-        begun_(schedule.ranks, 0),
+        has_begun_(next_op_.size(), false),
+        next_partition_(schedule.ranks, 0),
         in_flight_bytes_(schedule.ranks, 0),
         step_end_(schedule.steps, 0) {}
 
@@ -46,8 +50,16 @@ class ScheduleRun {
 
  private:
   std::vector<uint64_t> messages_of_steps() const;
+  // A rank asks the sender of a message for it.
+  struct Question {
+    double seconds = 0;
+    uint64_t message = 0;  // in transits_
+  };
+
   // Begins the rank's partitions for which there is room.
-  absl::Status begin(uint32_t rank);
+  absl::Status begin_in_turn(uint32_t rank);
+  // Begins a partition, if that has not been done.
+  absl::Status begin(uint32_t rank, uint64_t partition);
   // Executes a rank's operations on a partition up to the next one that has to wait.
   absl::Status go_on(uint32_t rank, uint64_t partition);
   // Returns the width of a message's values.
@@ -57,6 +69,11 @@ class ScheduleRun {
   // Returns the connection between two ranks.
   uint32_t connection(uint32_t from, uint32_t to);
   absl::Status on_arrival(uint64_t index);
+  // Makes a question of the message for which a rank begins to wait, if its sender may not have begun the partition.
+  void wait_for(uint64_t index);
+  absl::Status ask();
+  bool is_cut() const { return partitions_.bytes.size() > 1; }
+  double work_bytes(uint64_t partition) const { return partitions_.bytes[partition] * partitions_.partial_width; }
   absl::Status waits_for_ever() const;
   RunResult result() const;
 
@@ -68,10 +85,12 @@ class ScheduleRun {
   absl::flat_hash_map<uint64_t, uint32_t> connections_;  // by sender << 32 | receiver
   std::vector<Transit> transits_;                        // by partition, then message
   ChannelLoads loads_;
-  std::vector<uint32_t> next_op_;        // by partition, then rank
-  std::vector<uint64_t> begun_;          // by rank: number of partitions
-  std::vector<double> in_flight_bytes_;  // by rank
-  std::vector<double> step_end_;         // by step: when its last message arrived
+  std::deque<Question> questions_;        // by time
+  std::vector<uint32_t> next_op_;         // by partition, then rank
+  std::vector<bool> has_begun_;           // by partition, then rank
+  std::vector<uint64_t> next_partition_;  // by rank: the next one whose turn it is
+  std::vector<double> in_flight_bytes_;   // by rank
+  std::vector<double> step_end_;          // by step: when its last message arrived
   uint64_t arrived_ = 0;
 };
 
@@ -81,16 +100,23 @@ std::vector<uint64_t> ScheduleRun::messages_of_steps() const {
   return counts;
 }
 
-absl::Status ScheduleRun::begin(uint32_t rank) {
-  uint64_t& next = begun_[rank];
-  double& in_flight = in_flight_bytes_[rank];
-  while (next < partitions_.bytes.size()) {
-    const double bytes = partitions_.bytes[next];
-    if (in_flight > 0 && in_flight + bytes > partitions_.in_flight_bytes) break;
-    in_flight += bytes;
-    GLN_RETURN_IF_ERROR(go_on(rank, next++));
+absl::Status ScheduleRun::begin_in_turn(uint32_t rank) {
+  const double limit = is_cut() ? partitions_.limits[rank].in_flight_bytes : 0;
+  for (uint64_t& next = next_partition_[rank]; next < partitions_.bytes.size(); ++next) {
+    if (has_begun_[next * schedule_.ranks + rank]) continue;
+    const double in_flight = in_flight_bytes_[rank];
+    if (in_flight > 0 && in_flight + work_bytes(next) > limit) break;
+    GLN_RETURN_IF_ERROR(begin(rank, next));
   }
   return absl::OkStatus();
+}
+
+absl::Status ScheduleRun::begin(uint32_t rank, uint64_t partition) {
+  const uint64_t index = partition * schedule_.ranks + rank;
+  if (has_begun_[index]) return absl::OkStatus();
+  has_begun_[index] = true;
+  in_flight_bytes_[rank] += work_bytes(partition);
+  return go_on(rank, partition);
 }
 
 absl::Status ScheduleRun::go_on(uint32_t rank, uint64_t partition) {
@@ -103,6 +129,7 @@ absl::Status ScheduleRun::go_on(uint32_t rank, uint64_t partition) {
     if (op.kind != OpKind::kSend) {
       if (transits_[index].arrived) continue;
       transits_[index].awaited = true;
+      wait_for(index);
       return absl::OkStatus();
     }
     const double bytes =
@@ -111,13 +138,14 @@ absl::Status ScheduleRun::go_on(uint32_t rank, uint64_t partition) {
                          network_.send(index, connection(rank, op.peer), bytes, partition));
     loads_.add(op.step, channels, bytes);
   }
-  in_flight_bytes_[rank] -= partitions_.bytes[partition];
+  in_flight_bytes_[rank] -= work_bytes(partition);
   return absl::OkStatus();
 }
 
 uint32_t ScheduleRun::connection(uint32_t from, uint32_t to) {
   const auto [found, is_new] = connections_.try_emplace(uint64_t{from} << 32 | to);
-  if (is_new) found->second = network_.connect(host_of_[from], host_of_[to]);
+  const double window = is_cut() ? partitions_.limits[from].window_bytes : 0;
+  if (is_new) found->second = network_.connect(host_of_[from], host_of_[to], 1, window);
   return found->second;
 }
 
@@ -127,9 +155,29 @@ absl::Status ScheduleRun::on_arrival(uint64_t index) {
   transits_[index].arrived = true;
   ++arrived_;
   step_end_[message.step] = network_.now();
-  if (!transits_[index].awaited) return absl::OkStatus();
-  GLN_RETURN_IF_ERROR(go_on(message.to, partition));
-  return begin(message.to);
+  if (!has_begun_[partition * schedule_.ranks + message.to]) {
+    GLN_RETURN_IF_ERROR(begin(message.to, partition));
+  } else if (transits_[index].awaited) {
+    GLN_RETURN_IF_ERROR(go_on(message.to, partition));
+  }
+  return begin_in_turn(message.to);
+}
+
+void ScheduleRun::wait_for(uint64_t index) {
+  const uint64_t partition = index / messages_.all().size();
+  const uint32_t from = messages_.all()[index % messages_.all().size()].from;
+  if (has_begun_[partition * schedule_.ranks + from]) return;
+  // The first tick finds that the rank waits, the second one that it has waited since the first.
+  questions_.push_back({(std::floor(network_.now() / kTickSeconds) + 2) * kTickSeconds, index});
+}
+
+absl::Status ScheduleRun::ask() {
+  for (; !questions_.empty() && questions_.front().seconds <= network_.now(); questions_.pop_front()) {
+    const uint64_t index = questions_.front().message;
+    const Message& message = messages_.all()[index % messages_.all().size()];
+    GLN_RETURN_IF_ERROR(begin(message.from, index / messages_.all().size()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ScheduleRun::waits_for_ever() const {
@@ -154,11 +202,13 @@ RunResult ScheduleRun::result() const {
 }
 
 absl::StatusOr<RunResult> ScheduleRun::run(const Progress& progress) {
-  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(begin(rank));
+  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(begin_in_turn(rank));
   std::vector<uint64_t> arrived;
   for (uint64_t turn = 1;; ++turn) {
-    GLN_ASSIGN_OR_RETURN(const bool more, network_.advance(arrived));
+    const double next_question = questions_.empty() ? FlowNetwork::kNever : questions_.front().seconds;
+    GLN_ASSIGN_OR_RETURN(const bool more, network_.advance(arrived, next_question));
     if (!more) break;
+    GLN_RETURN_IF_ERROR(ask());
     for (const uint64_t id : arrived) GLN_RETURN_IF_ERROR(on_arrival(id));
     arrived.clear();
     if (progress && turn % kEventsPerProgress == 0) {
@@ -178,6 +228,10 @@ absl::StatusOr<RunResult> run_schedule(const Schedule& schedule, const topology:
                                        const Conditions& conditions, const Progress& progress) {
   GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
   GLN_RETURN_IF_ERROR(check_hosts("rank", host_of, schedule.ranks, network.topology));
+  if (partitions.bytes.size() > 1 && partitions.limits.size() != schedule.ranks) {
+    return absl::InvalidArgumentError(absl::StrCat("there are limits for ", partitions.limits.size(),
+                                                   " ranks; several partitions need one for each of ", schedule.ranks));
+  }
   GLN_ASSIGN_OR_RETURN(FlowNetwork flows, FlowNetwork::make(network, conditions));
   return ScheduleRun(schedule, messages, network.topology, host_of, partitions, std::move(flows)).run(progress);
 }

@@ -3,8 +3,11 @@
 // receive waits until its message has arrived. Sums and copies take no time. Pure.
 //
 // A job cuts the vector into partitions, and executes the schedule on each of them (comm-lib/executor/executor.h).
-// With Partitions, run_schedule() does the same: a rank begins partitions in their order, within a limit of bytes in
-// flight, and messages of earlier partitions leave first.
+// With Partitions, run_schedule() does the same:
+// - A rank begins partitions in their order, within its limit of bytes in flight.
+// - Beyond the limit, it begins a partition of which a message arrives, or for which a peer asks. At every tick, a rank
+//   asks each peer for whose message a partition has waited since the tick before. A question takes no time.
+// - Messages of earlier partitions leave first, except for those that have entered the window of the peer.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +38,20 @@ struct RunResult {
   uint64_t events = 0;  // changes of rates
 };
 
+// How much a rank has under way. Partial sums count, whatever their width.
+struct RankLimits {
+  // Limits the partitions that the rank has begun and not ended; one may always be begun
+  // (plan::schedule_window_bytes()).
+  double in_flight_bytes = 0;
+  // Limits the messages to one peer that are about to leave; one may always be (plan::peer_window_bytes()).
+  double window_bytes = 0;
+};
+
 // How a job cuts the vector.
 struct Partitions {
-  std::vector<double> bytes;   // of each partition, in their order
-  double in_flight_bytes = 0;  // limit of the partitions that a rank has begun and not ended; one may always be begun
-  double frame_bytes = 0;      // that a message has beside its part of the vector
+  std::vector<double> bytes;       // of each partition, in their order
+  std::vector<RankLimits> limits;  // by rank; not needed for a single partition
+  double frame_bytes = 0;          // that a message has beside its part of the vector
   // Bytes of a partial sum for each byte of the vector (common/collective/cost.h); 2: of fp16 and bf16.
   uint32_t partial_width = 1;
 };
@@ -48,9 +60,9 @@ Partitions uncut(double bytes);
 
 // `host_of[rank]` is the host with that rank; all differ. A chunk has exactly the `chunks`-th part of its
 // partition.
-// InvalidArgument: the map does not have schedule.ranks different hosts, the conditions are out of range, sends and
-// receives don't match (collective::Messages), or ranks wait for each other for ever. Unavailable: failed links left no
-// path.
+// InvalidArgument: the map does not have schedule.ranks different hosts, several partitions have no limits by rank, the
+// conditions are out of range, sends and receives don't match (collective::Messages), or ranks wait for each other for
+// ever. Unavailable: failed links left no path.
 absl::StatusOr<RunResult> run_schedule(const collective::Schedule& schedule, const topology::Network& network,
                                        const std::vector<uint32_t>& host_of, const Partitions& partitions,
                                        const Conditions& conditions, const Progress& progress = nullptr);

@@ -26,12 +26,13 @@ bool are_alike(const StepTime& a, const StepTime& b) {
 }
 
 // Returns the time and the bound.
-std::string against_bound(const Simulation& simulation) {
-  if (simulation.run.seconds <= 0) return "nothing moves";
-  if (simulation.bound_seconds <= 0) return absl::StrCat(format_seconds(simulation.run.seconds), " of latency alone");
-  return absl::StrFormat("%s; %s is the bound of the hosts' links (%.1f %%)", format_seconds(simulation.run.seconds),
-                         format_seconds(simulation.bound_seconds),
-                         simulation.bound_seconds / simulation.run.seconds * 100);
+std::string against_bound(const Simulation& simulation, const Topology& topology) {
+  const double seconds = simulation.run.seconds, bound = simulation.bound.seconds;
+  if (seconds <= 0) return "nothing moves";
+  if (bound <= 0) return absl::StrCat(format_seconds(seconds), " of latency alone");
+  return absl::StrFormat("%s; %s is the bound of all strategies, by %s (%.1f %%)", format_seconds(seconds),
+                         format_seconds(bound), plan::describe_limits(simulation.bound, topology),
+                         bound / seconds * 100);
 }
 
 }  // namespace
@@ -50,15 +51,17 @@ std::string to_json(const Simulation& simulation, const Topology& topology) {
   }
   const OrderedJson json = {{"bytes", simulation.bytes},
                             {"seconds", simulation.run.seconds},
-                            {"bound_seconds", simulation.bound_seconds},
+                            {"bound_seconds", simulation.bound.seconds},
+                            {"bound_by", plan::describe_limits(simulation.bound, topology)},
                             {"steps", std::move(steps)},
                             {"events", simulation.run.events}};
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string to_table(const Simulation& simulation, const Topology& topology, const std::string& title) {
-  std::string text = absl::StrFormat("%s\n%s, %d events\n\n%-12s %-10s %5s  %s\n", title, against_bound(simulation),
-                                     simulation.run.events, "steps", "seconds", "flows", "worst link");
+  std::string text =
+      absl::StrFormat("%s\n%s, %d events\n\n%-12s %-10s %5s  %s\n", title, against_bound(simulation, topology),
+                      simulation.run.events, "steps", "seconds", "flows", "worst link");
   const std::vector<StepTime>& steps = simulation.run.steps;
   for (size_t first = 0, next; first < steps.size(); first = next) {
     double sum = 0;

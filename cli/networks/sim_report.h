@@ -8,8 +8,8 @@
 
 namespace gleaner::cli {
 
-// {"seconds", "bound_seconds", "steps": [{"seconds", "worst_link": {"from", "to", "flows"}}], "events"}. `worst_link`
-// is null in a step in which no link carried a message.
+// {"bytes", "seconds", "bound_seconds", "bound_by", "steps": [{"seconds", "worst_link": {"from", "to", "flows"}}],
+// "events"}. `worst_link` is null in a step in which no link carried a message.
 std::string to_json(const Simulation& simulation, const topology::Topology& topology);
 
 // The figures, and a line for each step. Consecutive steps that take about as long (2 %), with as many flows on the

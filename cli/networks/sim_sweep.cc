@@ -134,7 +134,7 @@ std::string to_json(const Sweep& sweep) {
     for (const Simulation& point : line.points) {
       points.push_back({{"ranks", point.ranks},
                         {"seconds", point.run.seconds},
-                        {"bound_seconds", point.bound_seconds},
+                        {"bound_seconds", point.bound.seconds},
                         {"events", point.run.events}});
     }
     lines.push_back({{"topology", line.family}, {"algorithm", line.algorithm}, {"points", std::move(points)}});

@@ -12,22 +12,19 @@
 #include "cli/fleet_flags.h"
 #include "cli/networks/best_rank_map.h"
 #include "cli/networks/rank_map_file.h"
+#include "cli/networks/simulated_plan.h"
 #include "cli/networks/stages_flag.h"
 #include "cli/self/own_command.h"
-#include "cli/tensor_list.h"
 #include "common/base/accumulator.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/collective/algorithms.h"
-#include "common/collective/summary.h"
-#include "common/plan/partitioner.h"
+#include "common/plan/all_reduce_bound.h"
 #include "common/plan/schedule_name.h"
 #include "common/ranks/hdrm.h"
 #include "common/ranks/rank_map.h"
-#include "common/wire/frame.h"
-#include "netsim/bounds.h"
 #include "netsim/host_map.h"
 #include "netsim/plan_run.h"
 
@@ -37,7 +34,6 @@ namespace {
 using collective::Schedule;
 using topology::Topology;
 
-constexpr char kPlan[] = "plan";               // a value of --partition-bytes
 constexpr uint64_t kMaxMessages = 40'000'000;  // of a plan; a message takes about 25 bytes of memory
 
 absl::Status invalid(const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); }
@@ -98,44 +94,26 @@ absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t rank
   return invalid("--algorithm ", spec.algorithm, ": ", schedule.status().message());
 }
 
-// Returns the plan of a job in which the hosts of `map` sum one tensor, by a schedule that cuts a partition into
-// `slices` slices of mean size; 1: by summers.
-absl::StatusOr<plan::Plan> plan_of(const SimulationFlags& flags, const Topology& topology,
-                                   const std::vector<uint32_t>& map, uint32_t workers, double slices) {
-  auto tensors = one_tensor(flags.bytes);
-  if (!tensors.ok()) return invalid("--bytes: ", tensors.status().message());
-  plan::PartitionOptions options;
-  if (flags.partition_bytes != kPlan) {
-    GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
-    if (partition_bytes) options.partition_bytes = *partition_bytes;
-  }
-  const plan::Fleet fleet = netsim::fleet_of(topology, map, workers);
-  if (options.partition_bytes == 0) {
-    const uint64_t by_default = plan::default_partition_bytes(fleet, tensors->front().bytes());
-    options.partition_bytes = plan::sliced_partition_bytes(by_default, slices);
-  }
-  return plan::make_plan(fleet, *std::move(tensors), options);
+absl::Status too_many(size_t partitions, uint32_t workers, uint64_t messages) {
+  return invalid(counted(partitions, "partition"), " of ", counted(workers, "worker"), " are ", messages,
+                 " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
 }
 
-absl::Status too_many(const plan::Plan& plan, uint64_t messages) {
-  return invalid(counted(plan.partitions.size(), "partition"), " of ", counted(plan.workers, "worker"), " are ",
-                 messages, " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
+TensorOfJob tensor_of(const SimulationFlags& flags) {
+  // The parser of the flags checked the type.
+  return {.bytes = flags.bytes, .partition_bytes = flags.partition_bytes, .type = *parse_data_type(flags.dtype)};
 }
 
 // Returns how a job would cut the vector; without --partition-bytes, does not cut it.
-absl::StatusOr<netsim::Partitions> partitions_of(const SimulationFlags& flags, const Topology& topology,
+absl::StatusOr<netsim::Partitions> partitions_of(const SimulationFlags& flags, const topology::Network& network,
                                                  const std::vector<uint32_t>& map, const Schedule& schedule,
                                                  double bytes) {
   if (flags.partition_bytes.empty()) return netsim::uncut(bytes);
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan,
-                       plan_of(flags, topology, map, schedule.ranks, collective::slices_per_vector(schedule)));
+  GLN_ASSIGN_OR_RETURN(netsim::Partitions partitions, partitions_of_schedule(tensor_of(flags), network, map, schedule));
   uint64_t operations = 0;
   for (const auto& program : schedule.programs) operations += program.size();
-  const uint64_t messages = operations / 2 * plan.partitions.size();
-  if (messages > kMaxMessages) return too_many(plan, messages);
-  netsim::Partitions partitions{.in_flight_bytes = static_cast<double>(plan::schedule_window_bytes(plan, 0)),
-                                .frame_bytes = wire::kHeaderBytes};
-  for (const plan::Partition& partition : plan.partitions) partitions.bytes.push_back(partition.bytes);
+  const uint64_t messages = operations / 2 * partitions.bytes.size();
+  if (messages > kMaxMessages) return too_many(partitions.bytes.size(), schedule.ranks, messages);
   return partitions;
 }
 
@@ -157,7 +135,7 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
     GLN_ASSIGN_OR_RETURN(map, map_of(flags, topology, ranks, best));
   }
   const auto all_bytes = static_cast<double>(bytes);
-  GLN_ASSIGN_OR_RETURN(netsim::Partitions partitions, partitions_of(flags, topology, map, schedule, all_bytes));
+  GLN_ASSIGN_OR_RETURN(netsim::Partitions partitions, partitions_of(flags, network, map, schedule, all_bytes));
   const DataType type = *parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
   partitions.partial_width = static_cast<uint32_t>(size_of(accumulator_of(type)) / size_of(type));
   GLN_ASSIGN_OR_RETURN(netsim::RunResult run,
@@ -165,7 +143,7 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
   return Simulation{.ranks = ranks,
                     .summers = 0,
                     .bytes = bytes,
-                    .bound_seconds = netsim::all_reduce_bound_seconds(topology, map, all_bytes),
+                    .bound = plan::all_reduce_bound(topology, map, ranks, all_bytes),
                     .run = std::move(run)};
 }
 
@@ -177,16 +155,15 @@ absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const 
   const auto summers = static_cast<uint32_t>(std::max<int64_t>(flags.summers, 0));
   const auto no_best = [] { return invalid("--rank-map best needs an all-reduce; summers have no ranks to map"); };
   GLN_ASSIGN_OR_RETURN(const std::vector<uint32_t> map, map_of(flags, topology, members, no_best));
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, topology, map, members - summers, 1));
-  const plan::Fleet fleet = netsim::fleet_of(topology, map, members - summers);
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of_summers(tensor_of(flags), topology, map, members - summers));
   const auto bytes = static_cast<double>(plan.tensors.front().bytes());
   const uint64_t messages = uint64_t{2} * plan.partitions.size() * plan.workers;
-  if (messages > kMaxMessages) return too_many(plan, messages);
+  if (messages > kMaxMessages) return too_many(plan.partitions.size(), plan.workers, messages);
   GLN_ASSIGN_OR_RETURN(netsim::RunResult run, netsim::run_plan(plan, network, map, conditions, progress.simulating));
   return Simulation{.ranks = members - summers,
                     .summers = summers,
                     .bytes = plan.tensors.front().bytes(),
-                    .bound_seconds = plan::bound_seconds(fleet, bytes),
+                    .bound = plan::all_reduce_bound(topology, map, members - summers, bytes),
                     .run = std::move(run)};
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/flags/command.h"
+#include "common/plan/all_reduce_bound.h"
 #include "common/topology/network.h"
 #include "netsim/schedule_run.h"
 
@@ -43,8 +44,8 @@ struct SimulationProgress {
 struct Simulation {
   uint32_t ranks = 0;  // workers, with summers
   uint32_t summers = 0;
-  uint64_t bytes = 0;  // of each rank's vector
-  double bound_seconds = 0;
+  uint64_t bytes = 0;          // of each rank's vector
+  plan::AllReduceBound bound;  // of all strategies
   netsim::RunResult run;
 };
 

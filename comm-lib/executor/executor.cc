@@ -1,6 +1,5 @@
 #include "comm-lib/executor/executor.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,21 +9,8 @@
 #include "common/plan/successor.h"
 
 namespace gleaner::executor {
-namespace {
-
-constexpr absl::Duration kWindowTime = absl::Milliseconds(10);
-
-}  // namespace
-
 uint64_t window_bytes(const plan::Plan& plan, uint32_t worker, uint64_t asked, absl::Duration round_trip) {
-  if (asked > 0) return asked;
-  uint64_t largest = 0;
-  for (const plan::Partition& partition : plan.partitions) {
-    if (plan.tensors[partition.tensor].schedule.has_value())
-      largest = std::max<uint64_t>(largest, plan.partial_bytes(partition));
-  }
-  const double link = plan.members[worker].bits_per_second / 8 * absl::ToDoubleSeconds(kWindowTime + round_trip);
-  return std::max(2 * (largest + wire::kHeaderBytes), static_cast<uint64_t>(link));
+  return plan::peer_window_bytes(plan, worker, wire::kHeaderBytes, asked, absl::ToDoubleSeconds(round_trip));
 }
 
 Executor::Executor(const Options& options, BufferPool* pool, const kernels::Kernels* kernels, trace::Recorder* recorder)

@@ -60,8 +60,7 @@ struct Options {
   uint64_t window_bytes = 0;
 };
 
-// Returns the window of a peer: the bytes that this worker's link carries in 10 ms and `round_trip`, at least twice the
-// largest contribution to a partition with a schedule. A nonzero `asked` replaces all this.
+// Returns plan::peer_window_bytes() with the frames' headers.
 uint64_t window_bytes(const plan::Plan& plan, uint32_t worker, uint64_t asked, absl::Duration round_trip);
 
 class Executor : public exchange::Exchange, private RunOwner {

@@ -288,13 +288,24 @@ uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double 
 
 uint64_t schedule_window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double round_trip) {
   if (asked > 0) return std::min(asked, kMostWindowBytes);
-  return static_cast<uint64_t>(schedule_window_bytes(static_cast<double>(largest_push(plan, true)),
-                                                     plan.members[worker].bits_per_second, round_trip));
+  const auto largest = static_cast<double>(largest_push(plan, true));
+  return static_cast<uint64_t>(
+      schedule_limits(largest, plan.members[worker].bits_per_second, 0, round_trip).in_flight);
 }
 
-double schedule_window_bytes(double largest, double bits_per_second, double round_trip) {
+uint64_t peer_window_bytes(const Plan& plan, uint32_t worker, uint64_t header_bytes, uint64_t asked,
+                           double round_trip) {
+  if (asked > 0) return asked;
+  const auto largest = static_cast<double>(largest_push(plan, true));
+  const auto header = static_cast<double>(header_bytes);
+  return static_cast<uint64_t>(
+      schedule_limits(largest, plan.members[worker].bits_per_second, header, round_trip).peer_window);
+}
+
+ScheduleLimits schedule_limits(double largest, double bits_per_second, double header_bytes, double round_trip) {
   const double link = bits_per_second / 8 * (kLeastWindowSeconds + round_trip);
-  return std::max({kScheduledInFlight * largest, link, kLeastWindowBytes});
+  return {.in_flight = std::max({kScheduledInFlight * largest, link, kLeastWindowBytes}),
+          .peer_window = std::max(2 * (largest + header_bytes), link)};
 }
 
 absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options,

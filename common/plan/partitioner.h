@@ -86,8 +86,19 @@ uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, dou
 // nonzero `asked` replaces all this.
 uint64_t schedule_window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, double round_trip = 0);
 
-// Returns this limit for partitions of at most `largest` bytes and a worker with this link.
-double schedule_window_bytes(double largest, double bits_per_second, double round_trip = 0);
+// Returns the window of a peer in schedules: how many bytes of slices, with headers of `header_bytes`, a worker may
+// have sent to one other worker that has not confirmed them. That is what the worker's link carries in 10 ms and the
+// round trip, and at least two of the largest partial sum. A nonzero `asked` replaces all this.
+uint64_t peer_window_bytes(const Plan& plan, uint32_t worker, uint64_t header_bytes, uint64_t asked = 0,
+                           double round_trip = 0);
+
+// The limits by which schedules wait, in bytes: those of the two functions above.
+struct ScheduleLimits {
+  double in_flight = 0;
+  double peer_window = 0;
+};
+// Returns the limits for partial sums of at most `largest` bytes and a worker with a link of `bits_per_second`.
+ScheduleLimits schedule_limits(double largest, double bits_per_second, double header_bytes, double round_trip = 0);
 
 // Builds a plan of epoch 0 for these tensors, which are in generation order, and for workers with `local_ranks` ranks
 // each. Members get the fleet's bandwidths and no address. The plan's push ratio follows from its tensors and ranks,

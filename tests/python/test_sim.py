@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from test_plan_network import random_tree
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = os.environ.get("GLEANER_BUILD", SOURCE / "build/release")
@@ -35,9 +36,10 @@ def close(value):
 def test_a_ring_on_a_star():
     result = sim("star:8", "ring", "--bandwidth", "10Gbit", "--latency", "5us")
     step = 10e-6 + 64 * MIB / 8 * 8 / 10e9
-    assert set(result) == {"bytes", "seconds", "bound_seconds", "steps", "events"}
+    assert set(result) == {"bytes", "seconds", "bound_seconds", "bound_by", "steps", "events"}
     assert result["seconds"] == close(14 * step)
     assert result["bound_seconds"] == close(2 * 7 / 8 * 64 * MIB * 8 / 10e9)
+    assert result["bound_by"] == "the links of 8 hosts"
     assert len(result["steps"]) == 14
     assert set(result["steps"][0]["worst_link"]) == {"from", "to", "flows"}
     assert result["steps"][0]["worst_link"]["flows"] == 1
@@ -51,6 +53,48 @@ def test_summers_reach_the_bound(summers):
     plan = answer("--workers", 4, *members, "--bytes", "64MiB", command="plan")
     assert result["bound_seconds"] == pytest.approx(plan["bound_seconds"], rel=1e-9)
     assert result["seconds"] == close(result["bound_seconds"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_summers_follow_the_plan_of_the_network(tmp_path, seed):
+    network, workers, summers = random_tree(seed)
+    (tmp_path / "network.json").write_text(json.dumps(network))
+    job = ["--topology", tmp_path / "network.json", "--summers", summers, "--bytes", "64MiB"]
+    job += ["--partition-bytes", "16KiB"]
+    planned = answer("--workers", workers, *job, command="plan")
+    result = answer("--algorithm", "summers", "--ranks", workers, *job)
+    assert result["seconds"] == pytest.approx(planned["seconds"], rel=0.03)
+    assert result["bound_seconds"] <= planned["bound_seconds"] * (1 + 1e-9)
+
+
+def test_summers_keep_a_rank_map(tmp_path):
+    """The rack with the slow uplink has the workers, wherever they are in the topology."""
+    job = ["--bandwidth", "10Gbit", "--uplink", "10Gbit", "--ranks", 4, "--summers", 2, "--partition-bytes", "16KiB"]
+    (tmp_path / "map").write_text("".join(f"host-{host} slots=1\n" for host in (4, 5, 6, 7, 0, 1)))
+    plain = sim("racks:2x4", "summers", *job)["seconds"]
+    assert sim("racks:2x4", "summers", *job, "--rank-map", tmp_path / "map")["seconds"] == pytest.approx(plain)
+
+
+def test_a_fast_host_lowers_the_bound(tmp_path):
+    hosts = [{"name": f"h{i}"} for i in range(5)]
+    links = [
+        {"a": f"h{i}", "b": f"rack{min(i, 1)}", "bandwidth": (100 if i == 0 else 10) * 10**9, "latency_us": 0}
+        for i in range(5)
+    ]
+    links += [{"a": f"rack{i}", "b": "core", "bandwidth": 100 * 10**9, "latency_us": 0} for i in range(2)]
+    network = {"hosts": hosts, "switches": [{"name": name} for name in ("rack0", "rack1", "core")], "links": links}
+    (tmp_path / "network.json").write_text(json.dumps(network))
+    cut = ["--partition-bytes", "64KiB"]
+    result = sim(tmp_path / "network.json", "racks", "--stages", "5,1", *cut)
+    assert result["bound_seconds"] == close(64 * MIB * 8 / 10e9)
+    assert result["seconds"] >= result["bound_seconds"]
+
+
+def test_partitions_overlap_as_in_a_job():
+    """Four partitions of the planned size are in flight, not one; fewer bytes in flight would take longer."""
+    tree = ["--bandwidth", "200Mbit", "--partition-bytes", "plan"]
+    result = sim("star:8", "double-tree", *tree)
+    assert result["seconds"] < 1.35 * result["bound_seconds"]
 
 
 def test_rank_maps(tmp_path):

@@ -53,6 +53,31 @@ TEST(FlowNetwork, TwoFlowsShareALink) {
   EXPECT_EQ(network.events(), 3) << "both begin, one ends, the other ends";
 }
 
+// A message that has entered the window is not overtaken.
+TEST(FlowNetwork, WindowKeepsItsOrder) {
+  const topology::Network net = make_network(*topology::star(2, gbit(8)));
+  FlowNetwork network = make(net);
+  const uint32_t connection = network.connect(0, 1, 1, 2 * kGigabyte);
+  for (uint64_t id = 0; id < 3; ++id) ASSERT_TRUE(network.send(id, connection, kGigabyte, 1).ok());
+  ASSERT_TRUE(network.send(3, connection, kGigabyte, 0).ok());
+  const auto times = run(network);
+  EXPECT_NEAR(times.at(1), 2, 1e-9);
+  EXPECT_NEAR(times.at(3), 3, 1e-9);
+  EXPECT_NEAR(times.at(2), 4, 1e-9);
+}
+
+TEST(FlowNetwork, AdvancesToATime) {
+  const topology::Network net = make_network(*topology::star(2, gbit(8)));
+  FlowNetwork network = make(net);
+  std::vector<uint64_t> arrived;
+  ASSERT_TRUE(network.send(0, network.connect(0, 1), kGigabyte).ok());
+  EXPECT_TRUE(*network.advance(arrived, 0.25));
+  EXPECT_EQ(network.now(), 0.25);
+  EXPECT_TRUE(arrived.empty());
+  EXPECT_NEAR(run(network).at(0), 1, 1e-9);
+  EXPECT_FALSE(*network.advance(arrived));
+}
+
 // Messages of one connection follow each other.
 TEST(FlowNetwork, MessagesKeepTheirOrder) {
   const topology::Network net = make_network(*topology::star(2, gbit(8)));

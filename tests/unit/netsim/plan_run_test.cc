@@ -5,7 +5,7 @@
 
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
-#include "netsim/bounds.h"
+#include "netsim/fleet.h"
 #include "networks.h"
 
 namespace gleaner::netsim {

@@ -14,7 +14,6 @@
 #include "common/collective/halving_doubling.h"
 #include "common/collective/ring.h"
 #include "common/ranks/hdrm.h"
-#include "netsim/bounds.h"
 #include "networks.h"
 #include "tests/unit/collective/blueconnect_seconds.h"
 
@@ -181,35 +180,6 @@ TEST(ScheduleRun, ChunksArePipelined) {
   expect_close(run(schedule, net).seconds, 5 * kBytes / 4 * 8 / 10e9);
 }
 
-RunResult run_cut(const collective::Schedule& schedule, const topology::Network& net, uint32_t partitions,
-                  double in_flight, double frame_bytes = 0) {
-  const Partitions cut{std::vector<double>(partitions, kBytes / partitions), in_flight * kBytes / partitions,
-                       frame_bytes};
-  const auto result = run_schedule(schedule, net, identity(schedule.ranks), cut, {});
-  EXPECT_TRUE(result.ok()) << result.status();
-  return *result;
-}
-
-// The masters of two racks of two ranks take their ranks' vectors, exchange sums, and answer. One partition alone takes
-// these steps one after the other; many overlap, so that the masters' links are busy in both directions: each carries a
-// vector of the other rank and one of the other master.
-TEST(ScheduleRun, PartitionsOverlap) {
-  const topology::Network net = make_network(*topology::star(4, gbit(10)));
-  const auto schedule = collective::make_schedule({.algorithm = "racks", .factors = {2, 2}}, 4);
-  ASSERT_TRUE(schedule.ok()) << schedule.status();
-  const double vector = kBytes * 8 / 10e9;
-  expect_close(run(*schedule, net).seconds, 3 * vector);
-  EXPECT_NEAR(run_cut(*schedule, net, 256, 256).seconds, 2 * vector, 0.02 * vector);
-  expect_close(run_cut(*schedule, net, 256, 1).seconds, 3 * vector);
-}
-
-// One link carries all messages of a pair of ranks, so that their headers add up.
-TEST(ScheduleRun, FramesTakeTime) {
-  const topology::Network net = make_network(*topology::star(2, gbit(10)));
-  const double bare = run_cut(collective::ring(2), net, 16, 16).seconds;
-  expect_close(run_cut(collective::ring(2), net, 16, 16, 1e6).seconds, bare + 2 * 16 * 1e6 * 8 / 10e9);
-}
-
 TEST(ScheduleRun, SeedDecides) {
   const topology::Network net = make_network(*topology::fat_tree(4, gbit(10, 0, 1e-6)));
   const collective::Schedule schedule = collective::halving_doubling(16);
@@ -251,16 +221,6 @@ TEST(ScheduleRun, WrongInputIsNamed) {
   schedule = collective::ring(2);
   for (auto& program : schedule.programs) std::swap(program[0], program[1]);
   EXPECT_THAT(error({0, 1}), HasSubstr("never ends: rank 0 waits in step 0 for a message from rank 1"));
-}
-
-// The slowest link of a host that takes part limits an all-reduce, in either direction.
-TEST(Bounds, SlowestHostLimits) {
-  const auto topology = topology::Topology::make({{"a", {}}, {"b", {}}, {"c", {}}}, {{"switch"}},
-                                                 {{0, 3, 8e9, 4e9, 0}, {1, 3, 16e9, 16e9, 0}, {2, 3, 16e9, 16e9, 0}});
-  ASSERT_TRUE(topology.ok()) << topology.status();
-  EXPECT_DOUBLE_EQ(all_reduce_bound_seconds(*topology, {0, 1, 2}, 3e9), 2 * 2.0 / 3 * 3e9 * 8 / 4e9);
-  EXPECT_DOUBLE_EQ(all_reduce_bound_seconds(*topology, {1, 2}, 3e9), 3e9 * 8 / 16e9);
-  EXPECT_EQ(all_reduce_bound_seconds(*topology, {1}, 3e9), 0);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
-#include "netsim/bounds.h"
+#include "netsim/fleet.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace gleaner::netsim {
 
@@ -12,15 +11,6 @@ double host_bits_per_second(const topology::Topology& topology, uint32_t host) {
     in += topology.bits_per_second(next.channel ^ 1);
   }
   return std::min(out, in);
-}
-
-double all_reduce_bound_seconds(const topology::Topology& topology, const std::vector<uint32_t>& host_of,
-                                double bytes) {
-  const auto n = static_cast<double>(host_of.size());
-  if (host_of.size() < 2) return 0;
-  double slowest = std::numeric_limits<double>::infinity();
-  for (const uint32_t host : host_of) slowest = std::min(slowest, host_bits_per_second(topology, host));
-  return 2 * (n - 1) / n * bytes * 8 / slowest;
 }
 
 plan::Fleet fleet_of(const topology::Topology& topology, const std::vector<uint32_t>& host_of, uint32_t workers) {
