@@ -33,12 +33,15 @@ absl::Status explain_uplinks(const Topology& topology, const Plan& plan, Explana
   const uint32_t workers = plan.workers;
   const auto summers = static_cast<uint32_t>(plan.members.size()) - workers;
   const auto bytes = static_cast<double>(explanation.stream_bytes);
-  GLN_ASSIGN_OR_RETURN(const UplinkBound bound, bound_with_uplinks(topology, workers, summers, bytes));
-  GLN_ASSIGN_OR_RETURN(const UplinkBound alone, bound_with_uplinks(topology, workers, 0, bytes));
-  GLN_ASSIGN_OR_RETURN(const BusiestLink busiest, busiest_link(topology, workers, owned_bytes(plan)));
+  GLN_ASSIGN_OR_RETURN(const LinkLoads loads, link_loads(topology, workers, summers));
+  GLN_ASSIGN_OR_RETURN(const UplinkBound bound, bound_with_uplinks(topology, loads, workers, summers, bytes));
+  const BusiestLink busiest = busiest_link(loads, owned_bytes(plan));
   explanation.without_uplinks_seconds = explanation.bound_seconds;
-  explanation.bound_seconds = bound.seconds;
-  explanation.all_reduce_seconds = alone.seconds;
+  explanation.bound_seconds = explanation.all_reduce_seconds = bound.seconds;
+  if (summers > 0) {
+    GLN_ASSIGN_OR_RETURN(const UplinkBound alone, bound_with_uplinks(topology, workers, 0, bytes));
+    explanation.all_reduce_seconds = alone.seconds;
+  }
   if (busiest.seconds > explanation.seconds * (1 + 1e-9)) {
     explanation.seconds = busiest.seconds;
     explanation.binding_link = describe(topology, busiest.link);

@@ -8,20 +8,20 @@
 //
 //   t = max over links of (contributions(first) + results(first) + busy(all) - busy(first))
 //
-// With n_S of the n workers and X_S of the M bytes behind it, a link carries n_S (M - X_S) bytes of contributions out
-// and (n - n_S) X_S in, and as many bytes of results the other way (common/plan/uplinks.h). A tensor with one partition
-// for each owner has only first ones, so its two phases follow each other. For many partitions, t is near the bound of
-// common/plan. Shares are the planner's; between switches, those of the bound with uplinks.
+// The bytes of a link are those of common/plan/link_loads.h. A tensor with one partition for each owner has only first
+// ones, so its two phases follow each other. For many partitions, t is near the bound of common/plan. Shares are the
+// planner's if each member has one link to the only switch, and else those of the bound with uplinks.
 //
 // Latencies are not counted. On one switch, t differs from the simulation (netsim/plan_run.h) by less than 3 % for nine
 // tenths of the random fleets of the test, and by less than 20 % for all of them.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/plan/uplinks.h"
+#include "common/plan/link_loads.h"
 #include "common/topology/topology.h"
 
 namespace gleaner::strategy {
@@ -34,7 +34,7 @@ class OwnerTimes {
                                          double push_ratio);
 
   // Returns the time of a tensor in partitions of at most `partition_bytes`. Each owner has its share of the tensor,
-  // but at least `least_bytes`, so a small tensor has few owners. Cost: O(members).
+  // but at least `least_bytes`, so a small tensor has few owners. Cost: that of LinkLoads::of().
   double seconds(double bytes, double partition_bytes, double least_bytes) const;
 
   // Returns the time for each byte of a tensor in very many partitions.
@@ -43,13 +43,15 @@ class OwnerTimes {
  private:
   struct Owner {
     double share = 0;
-    uint32_t link = 0;  // in tree_
+    uint32_t member = 0;
   };
 
-  double workers_ = 0;
+  explicit OwnerTimes(plan::LinkLoads loads) : loads_(std::move(loads)) {}
+
+  plan::LinkLoads loads_;
+  uint32_t members_ = 0;
   double push_ratio_ = 1;
   double stream_seconds_per_byte_ = 0;
-  plan::LinkTree tree_;
   std::vector<Owner> owners_;  // with a share above 0, the largest first
 };
 

@@ -129,7 +129,6 @@ def test_bounds_of_collectives(collective, seconds, helps):
         (["--collective", "everything"], "--collective"),
         (["--collective", "fsdp", "--topology", "star:8"], "only the bound of all-reduce"),
         (["--topology", "star:4"], "has 4 hosts, and the job 8 members"),
-        (["--topology", "fat-tree:4"], "several paths lead to"),
         (["--topology", "ring:8"], "--topology"),
         (["--uplink", "10Gbit"], "give --topology, too"),
         (["--topology", "star:8", "--worker-bandwidths", "1Gbit"], "give either --topology or lists"),

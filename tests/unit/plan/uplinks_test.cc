@@ -79,13 +79,99 @@ TEST(Uplinks, DirectLinkJoinsTwoHosts) {
   EXPECT_NEAR(bound->seconds, 1, 1e-9);
 }
 
-TEST(Uplinks, RefusesSeveralPathsAndTooFewHosts) {
+TEST(Uplinks, RefusesTooFewHosts) {
   const auto refused = [](const Topology& topology, uint32_t workers, uint32_t summers) {
     return bound_with_uplinks(topology, workers, summers, 1).status().code() == absl::StatusCode::kInvalidArgument;
   };
-  EXPECT_TRUE(refused(*topology::fat_tree(4, {}), 4, 0));
   EXPECT_TRUE(refused(*topology::star(4, {}), 4, 1));
   EXPECT_TRUE(refused(*topology::star(4, {}), 0, 1));
+}
+
+// Racks below a core, with links of random bandwidths, each way another one.
+Topology random_racks(std::mt19937& random) {
+  const auto bandwidth = [&] { return 1e9 * static_cast<double>(1 + random() % 20); };
+  const uint32_t hosts = 2 + random() % 8, racks = 1 + random() % 3;
+  std::vector<topology::Host> named;
+  std::vector<topology::Switch> switches = {{"core"}};
+  std::vector<topology::Link> links;
+  for (uint32_t host = 0; host < hosts; ++host) {
+    named.push_back({"h" + std::to_string(host), {}});
+    links.push_back({host, hosts + 1 + static_cast<uint32_t>(random() % racks), bandwidth(), bandwidth(), 0});
+  }
+  for (uint32_t rack = 1; rack <= racks; ++rack) {
+    switches.push_back({"rack" + std::to_string(rack)});
+    links.push_back({hosts + rack, hosts, bandwidth(), bandwidth(), 0});
+  }
+  return *Topology::make(named, switches, links);
+}
+
+// Returns the topology with two parallel links between switches on no path, so that the links are no tree.
+Topology with_useless_loop(const Topology& topology) {
+  std::vector<topology::Switch> switches = topology.switches();
+  std::vector<topology::Link> links = topology.links();
+  const uint32_t far = topology.node_count(), core = topology.host_count();
+  switches.push_back({"far"});
+  links.push_back({core, far, 1e9, 1e9, 0});
+  links.push_back({core, far, 1e9, 1e9, 0});
+  return *Topology::make(topology.hosts(), switches, links);
+}
+
+TEST(Uplinks, RoutesAgreeWithTheTree) {
+  constexpr uint32_t kSeed = 1;
+  std::mt19937 random(kSeed);
+  for (int i = 0; i < 200; ++i) {
+    const Topology tree = random_racks(random), loop = with_useless_loop(tree);
+    const auto workers = static_cast<uint32_t>(1 + random() % tree.host_count());
+    const auto summers = static_cast<uint32_t>(random() % (tree.host_count() - workers + 1));
+    const auto by_tree = bound_with_uplinks(tree, workers, summers, 1e9);
+    const auto by_routes = bound_with_uplinks(loop, workers, summers, 1e9);
+    ASSERT_TRUE(by_routes.ok()) << by_routes.status();
+    EXPECT_NEAR(by_routes->seconds, by_tree->seconds, 1e-8 * by_tree->seconds) << "seed " << kSeed << ", tree " << i;
+    EXPECT_NEAR(std::accumulate(by_routes->shares.begin(), by_routes->shares.end(), 0.0), 1, 1e-9);
+    std::vector<uint64_t> owned;
+    for (const double share : by_routes->shares) owned.push_back(static_cast<uint64_t>(share * 1e12));
+    const double on_tree = busiest_link(tree, workers, owned)->seconds;
+    EXPECT_NEAR(on_tree, by_tree->seconds * 1e3, 1e-6 * on_tree) << "seed " << kSeed << ", tree " << i;
+    EXPECT_NEAR(busiest_link(loop, workers, owned)->seconds, on_tree, 1e-9 * on_tree);
+  }
+}
+
+// A flow stays on one of two links, so 1e9 bytes each way take as long as on one.
+TEST(Uplinks, ParallelLinksCarryOneRouteEach) {
+  const auto topology = Topology::make({{"a", {}}, {"b", {}}}, {}, {{0, 1, 8e9, 8e9, 0}, {0, 1, 8e9, 8e9, 0}});
+  const auto bound = bound_with_uplinks(*topology, 2, 0, 1e9);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_NEAR(bound->seconds, 1, 1e-9);
+}
+
+// The shares of a fat tree keep the busiest link busy for the time of the bound, which no even split reaches.
+TEST(Uplinks, SharesSuitTheRoutesOfAFatTree) {
+  const Topology topology = *topology::fat_tree(4, {.bits_per_second = 8e9, .uplink_bits_per_second = 8e9});
+  const auto bound = bound_with_uplinks(topology, 16, 0, 1e9);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  std::vector<uint64_t> owned;
+  for (const double share : bound->shares) owned.push_back(static_cast<uint64_t>(share * 1e9));
+  EXPECT_NEAR(busiest_link(topology, 16, owned)->seconds, bound->seconds, 1e-6);
+  EXPECT_GT(busiest_link(topology, 16, std::vector<uint64_t>(16, 62'500'000))->seconds, bound->seconds * 1.01);
+  EXPECT_FALSE(bound->limits.empty());
+}
+
+TEST(Uplinks, SeveralLinksOfAHostCarryItsRoutes) {
+  // Hosts at two switches that are joined, and host 0 at both.
+  const auto topology = Topology::make(
+      {{"a", {}}, {"b", {}}, {"c", {}}}, {{"s"}, {"t"}},
+      {{0, 3, 8e9, 8e9, 0}, {0, 4, 8e9, 8e9, 0}, {1, 3, 8e9, 8e9, 0}, {2, 4, 8e9, 8e9, 0}, {3, 4, 8e9, 8e9, 0}});
+  // Host 0 owns x: each of its links carries (1 - x)/2 + x if b and c own equal parts, and the links of b and c M +
+  // x_b.
+  const auto bound = bound_with_uplinks(*topology, 3, 0, 1e9);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_NEAR(bound->seconds, 1, 1e-9);
+  EXPECT_NEAR(bound->shares[0], 1, 1e-9);
+}
+
+TEST(Uplinks, RefusesTooManyRoutes) {
+  const auto bound = bound_with_uplinks(*topology::bigraph(64, 64, {}), kMaxRoutedMembers + 1, 0, 1);
+  EXPECT_EQ(bound.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

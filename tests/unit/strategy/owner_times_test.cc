@@ -9,6 +9,7 @@
 #include <random>
 
 #include "common/plan/partitioner.h"
+#include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
 #include "common/topology/builders.h"
 #include "netsim/plan_run.h"
@@ -115,6 +116,16 @@ TEST(OwnerTimes, CountsUplinks) {
   const auto network = make_network(*topology::racks(2, 4, {kBits, kBits, kLatency}));
   const auto bound = *plan::bound_with_uplinks(network.topology, 8, 0, 1);
   const plan::Fleet fleet = *plan::fleet_of(network.topology, 8, 0);
+  for (const uint64_t bytes : {uint64_t{4}, uint64_t{64} << 10, uint64_t{1} << 20, uint64_t{16} << 20}) {
+    const double seconds = simulated(fleet, network, bytes, {.shares = bound.shares});
+    EXPECT_NEAR(modelled(fleet, network, bytes), seconds, 0.1 * seconds) << bytes;
+  }
+}
+
+TEST(OwnerTimes, CountsRoutes) {
+  const auto network = make_network(*topology::fat_tree(4, {kBits, kBits, kLatency}));
+  const auto bound = *plan::bound_with_uplinks(network.topology, 16, 0, 1);
+  const plan::Fleet fleet = *plan::fleet_of(network.topology, 16, 0);
   for (const uint64_t bytes : {uint64_t{4}, uint64_t{64} << 10, uint64_t{1} << 20, uint64_t{16} << 20}) {
     const double seconds = simulated(fleet, network, bytes, {.shares = bound.shares});
     EXPECT_NEAR(modelled(fleet, network, bytes), seconds, 0.1 * seconds) << bytes;
