@@ -25,6 +25,10 @@ absl::Status check(const PlanFlags& flags) {
     return absl::InvalidArgumentError(
         "--compute-time and --prices: only for the all-reduce of numbers of machines, with one local rank");
   }
+  if (!flags.topology.text.empty() && flags.hiding.prices.empty() && !flags.hiding.compute_time.empty()) {
+    return absl::InvalidArgumentError(
+        "--compute-time: give --prices, too; with --topology the time of a step counts in its price");
+  }
   GLN_ASSIGN_OR_RETURN(const std::optional<double> copy, parse_copy_bandwidth(flags.copy));
   if (copy && (!is_all_reduce || wants_hiding(flags.hiding))) {
     return absl::InvalidArgumentError("--copy: only for the plan of an all-reduce, without --compute-time");

@@ -20,7 +20,7 @@ double total_bytes(const std::vector<plan::Tensor>& tensors);
 absl::StatusOr<plan::Plan> plan_of(const PlanFlags& flags, const plan::Fleet& fleet, std::vector<plan::Tensor> tensors,
                                    uint32_t local_ranks, std::vector<double> shares = {});
 
-// What is known of a plan's machines besides their bandwidths.
+// PlanContext holds what is known of a plan's machines besides their bandwidths.
 struct PlanContext {
   std::string head;                    // comes before the plan, but not in JSON
   std::vector<std::string> nodes;      // the node of each machine, workers first; empty: unknown

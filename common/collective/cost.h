@@ -15,7 +15,7 @@
 
 namespace gleaner::collective {
 
-// What a step would take by itself, if all its messages started together. Steps overlap, so these are no parts of the
+// The cost of a step by itself, if all its messages started together. Steps overlap, so these are no parts of the whole
 // cost.
 struct StepCost {
   double seconds = 0;          // of the slowest message

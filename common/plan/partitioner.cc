@@ -289,8 +289,7 @@ uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double 
 uint64_t schedule_window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double round_trip) {
   if (asked > 0) return std::min(asked, kMostWindowBytes);
   const auto largest = static_cast<double>(largest_push(plan, true));
-  return static_cast<uint64_t>(
-      schedule_limits(largest, plan.members[worker].bits_per_second, 0, round_trip).in_flight);
+  return static_cast<uint64_t>(schedule_limits(largest, plan.members[worker].bits_per_second, 0, round_trip).in_flight);
 }
 
 uint64_t peer_window_bytes(const Plan& plan, uint32_t worker, uint64_t header_bytes, uint64_t asked,

@@ -30,7 +30,7 @@ struct Change {
 
 struct Advice {
   std::vector<Way> ways;  // the fastest first
-  // Of those that make a step shorter by a hundredth at least, the fastest first.
+  // Only changes that make a step shorter by a hundredth at least, the fastest first.
   std::vector<Change> changes;
 
   // Returns the time of the strategy by this many summers; nothing: it is none of the ways.

@@ -26,13 +26,15 @@ struct PlacedWorkers {
   std::shared_ptr<const topology::Network> network;
   std::vector<uint32_t> host_of;  // by rank
   uint32_t local_ranks = 1;
-  double link_bits_per_second = 0;  // of the slowest worker
+  std::vector<double> worker_bits_per_second;
+  double round_trip_seconds = 0;  // between the farthest workers
 };
 
 absl::StatusOr<PlacedWorkers> place(const topology::Network& network, uint32_t workers, uint32_t local_ranks) {
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(network.topology, workers, 0));
+  const double farthest = workers > 1 ? farthest_latency(network, workers, workers) : 0;
   return PlacedWorkers{std::make_shared<const topology::Network>(network), std::vector<uint32_t>(workers), local_ranks,
-                       plan::slowest_worker(fleet)};
+                       fleet.worker_bits_per_second, 2 * farthest};
 }
 
 // Returns the seconds per byte of the vector that the busiest channel needs for all messages of the schedule.
@@ -97,11 +99,12 @@ absl::StatusOr<Model> model_of(const std::shared_ptr<const collective::Schedule>
       .stream_seconds_per_byte = width * busiest_channel(schedule, patterns, placed),
       .message_bytes = width * largest_message(schedule, widths.partial_sum),
       .push_bytes = static_cast<double>(widths.contribution),
-      .link_bits_per_second = placed.link_bits_per_second};
+      .link_bits_per_second = *std::ranges::min_element(placed.worker_bits_per_second)};
   GLN_ASSIGN_OR_RETURN(model.schedule, ScheduleTimes::make({.schedule = made,
                                                             .network = placed.network,
                                                             .host_of = placed.host_of,
-                                                            .link_bits_per_second = placed.link_bits_per_second,
+                                                            .worker_bits_per_second = placed.worker_bits_per_second,
+                                                            .round_trip_seconds = placed.round_trip_seconds,
                                                             .partial_width = widths.partial_sum,
                                                             .width = width,
                                                             .stream_seconds_per_byte = model.stream_seconds_per_byte}));
@@ -271,7 +274,7 @@ double Model::seconds(double bytes, double partition_bytes, double least_bytes) 
 double Model::stream_seconds(double partition_bytes) const {
   if (owners != nullptr) return stream_seconds_per_byte;
   if (schedule != nullptr) return factor * schedule->stream_seconds_per_byte(partition_bytes);
-  const double window = plan::schedule_window_bytes(partition_bytes, link_bits_per_second);
+  const double window = plan::schedule_limits(partition_bytes, link_bits_per_second, 0).in_flight;
   return std::max(stream_seconds_per_byte, (latency_seconds + alone_seconds_per_byte * partition_bytes) / window);
 }
 

@@ -7,7 +7,7 @@
 //   t(m) = latency + alone · min(m, p) + max(stream, (latency + alone · p) / window) · max(0, m - p)
 //
 // Latency and `alone` are those of the schedule's α–β cost (common/collective/cost.h). `stream` is the time that the
-// busiest channel needs for all its messages. The window is that of the runtime (plan::schedule_window_bytes()): so
+// busiest channel needs for all its messages. The window is that of the runtime (plan::schedule_limits()): so
 // many bytes of partitions are in flight at a time.
 //
 // Model of summers. A contribution and a result are two messages one after the other; owner_times.h has the rest.

@@ -35,10 +35,14 @@ absl::StatusOr<std::shared_ptr<const ScheduleTimes>> ScheduleTimes::make(Job job
 
 absl::StatusOr<double> ScheduleTimes::simulate(uint64_t count, double partition_bytes) const {
   const double bytes = job_.width * partition_bytes;
-  const netsim::Partitions partitions{.bytes = std::vector<double>(count, bytes),
-                                      .in_flight_bytes = plan::schedule_window_bytes(bytes, job_.link_bits_per_second),
-                                      .frame_bytes = wire::kHeaderBytes,
-                                      .partial_width = job_.partial_width};
+  netsim::Partitions partitions{.bytes = std::vector<double>(count, bytes),
+                                .frame_bytes = wire::kHeaderBytes,
+                                .partial_width = job_.partial_width};
+  for (const uint32_t host : job_.host_of) {
+    const plan::ScheduleLimits limits = plan::schedule_limits(
+        bytes * job_.partial_width, job_.worker_bits_per_second[host], wire::kHeaderBytes, job_.round_trip_seconds);
+    partitions.limits.push_back({.in_flight_bytes = limits.in_flight, .window_bytes = limits.peer_window});
+  }
   GLN_ASSIGN_OR_RETURN(const netsim::RunResult run,
                        netsim::run_schedule(*job_.schedule, *job_.network, job_.host_of, partitions, {}));
   return run.seconds;

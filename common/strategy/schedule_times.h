@@ -27,11 +27,12 @@ class ScheduleTimes {
   struct Job {
     std::shared_ptr<const collective::Schedule> schedule;
     std::shared_ptr<const topology::Network> network;
-    std::vector<uint32_t> host_of;    // by rank
-    double link_bits_per_second = 0;  // of the slowest worker
-    uint32_t partial_width = 1;       // step_patterns.h
-    double width = 1;                 // bytes of a contribution for each byte of the vector
-    // That the busiest channel needs for each byte of the vector.
+    std::vector<uint32_t> host_of;               // by rank
+    std::vector<double> worker_bits_per_second;  // of the link of each worker
+    double round_trip_seconds = 0;               // to the farthest worker
+    uint32_t partial_width = 1;                  // step_patterns.h
+    double width = 1;                            // bytes of a contribution for each byte of the vector
+    // How long the busiest channel is busy for each byte of the vector.
     double stream_seconds_per_byte = 0;
   };
 

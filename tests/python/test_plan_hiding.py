@@ -83,7 +83,7 @@ def test_the_table_says_what_hides() -> None:
         (["--compute-time", "1s", "--prices", "text"], "worker is no number"),
         (["--compute-time", "1s", "--local-ranks", 2], "--compute-time and --prices: only"),
         (["--compute-time", "1s", "--collective", "all-gather"], "--compute-time and --prices: only"),
-        (["--compute-time", "1s", "--topology", "star:16"], "--compute-time and --prices: only"),
+        (["--compute-time", "1s", "--topology", "star:16"], "--compute-time: give --prices, too"),
     ],
 )
 def test_mistakes(tmp_path: Path, flags: list, message: str) -> None:

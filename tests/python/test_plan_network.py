@@ -128,7 +128,7 @@ def test_bounds_of_collectives(collective, seconds, helps):
         (["--collective", "fsdp", "--gather-bytes", "many"], "--gather-bytes"),
         (["--collective", "everything"], "--collective"),
         (["--collective", "fsdp", "--topology", "star:8"], "only the bound of all-reduce"),
-        (["--topology", "star:4"], "has 4 hosts, and the job 8 members"),
+        (["--topology", "star:4"], "has 4 hosts, and the job 8 workers"),
         (["--topology", "ring:8"], "--topology"),
         (["--uplink", "10Gbit"], "give --topology, too"),
         (["--topology", "star:8", "--worker-bandwidths", "1Gbit"], "give either --topology or lists"),

@@ -145,7 +145,6 @@ def test_the_table_has_the_condition() -> None:
         ([], "--topology"),
         (["--topology", "star:4", "--summers", "4"], "--summers: 4 of the 4 hosts"),
         (["--topology", "star:4", "--sizes", "4,x"], "--sizes: "),
-        (["--topology", "bigraph:2x4"], "--topology: "),
     ],
 )
 def test_bad_flags_are_named(flags: list[str], message: str) -> None:

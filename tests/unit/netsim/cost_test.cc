@@ -17,14 +17,14 @@
 namespace gleaner::netsim {
 namespace {
 
-using Random = std::mt19937_64;
+using Dice = std::mt19937_64;
 
-double between(Random& random, double least, double most) {
+double between(Dice& random, double least, double most) {
   return least + (most - least) * static_cast<double>(random() >> 11) * 0x1p-53;
 }
 
 // Hosts in racks in random order; one rack is a star.
-topology::Network random_racks(Random& random, uint32_t hosts, uint32_t racks, uint32_t spines) {
+topology::Network random_racks(Dice& random, uint32_t hosts, uint32_t racks, uint32_t spines) {
   std::vector<topology::Host> names;
   std::vector<topology::Switch> switches;
   std::vector<topology::Link> links;
@@ -49,7 +49,7 @@ topology::Network random_racks(Random& random, uint32_t hosts, uint32_t racks, u
 std::vector<double> ratios(const std::string& algorithm, uint64_t bytes) {
   std::vector<double> ratios;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Random random(seed);
+    Dice random(seed);
     const uint32_t hosts = std::vector<uint32_t>{8, 9, 12, 16}[random() % 4];
     const auto racks = static_cast<uint32_t>(1 + random() % 4);
     const topology::Network network = random_racks(random, hosts, racks, 1 + static_cast<uint32_t>(random() % 2));

@@ -28,8 +28,10 @@ double simulated(const collective::Spec& spec, const topology::Network& network,
   std::vector<uint32_t> host_of(kWorkers);
   std::iota(host_of.begin(), host_of.end(), 0);
   const auto count = static_cast<size_t>(std::ceil(bytes / partition_bytes));
+  const double round_trip = 2 * farthest_latency(network, kWorkers, kWorkers);
+  const auto limits = plan::schedule_limits(bytes / static_cast<double>(count), link, wire::kHeaderBytes, round_trip);
   const netsim::Partitions partitions{.bytes = std::vector<double>(count, bytes / static_cast<double>(count)),
-                                      .in_flight_bytes = plan::schedule_window_bytes(partition_bytes, link),
+                                      .limits = {kWorkers, {limits.in_flight, limits.peer_window}},
                                       .frame_bytes = wire::kHeaderBytes};
   const auto run = netsim::run_schedule(*collective::make_schedule(spec, kWorkers), network, host_of, partitions, {});
   EXPECT_TRUE(run.ok()) << run.status();
