@@ -1,5 +1,6 @@
 #include "cli/networks/sim_sweep.h"
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -32,7 +33,7 @@ absl::StatusOr<std::vector<uint32_t>> parse_rank_counts(const std::string& text)
   return sizes;
 }
 
-std::string name_of(const SweepLine& line) { return absl::StrCat(line.family, " ", line.algorithm); }
+std::string name_of(const SweepLine& line) { return absl::StrCat(line.topology, " ", line.algorithm); }
 
 absl::StatusOr<Simulation> run_point(const TopologyFlags& topology, const std::string& spec, uint32_t size,
                                      SimulationFlags simulation, const std::string& algorithm,
@@ -58,6 +59,30 @@ absl::Status check(const SimulationFlags& simulation, const std::vector<std::str
     if (algorithm == plan::kSummersStrategy) return unfit("--algorithm summers");
   }
   return absl::OkStatus();
+}
+
+std::string family_of(const std::string& spec) { return spec.substr(0, spec.find(':')); }
+
+// Returns the lines without points. Every SPEC is checked before the first simulation.
+absl::StatusOr<std::vector<SweepLine>> lines_of(const std::string& topologies, const std::vector<uint32_t>& sizes,
+                                                const SimulationFlags& simulation) {
+  const std::vector<std::string> specs = absl::StrSplit(topologies, ',');
+  const std::vector<std::string> algorithms = absl::StrSplit(simulation.algorithm, ',');
+  GLN_RETURN_IF_ERROR(check(simulation, algorithms));
+  std::vector<SweepLine> lines;
+  for (const std::string& spec : specs) {
+    if (std::ranges::count(specs, spec) > 1) {
+      return absl::InvalidArgumentError(absl::StrCat("--topology has ", quote(spec), " twice; give it once"));
+    }
+    for (const uint32_t size : sizes) GLN_RETURN_IF_ERROR(spec_of_size(spec, size).status());
+    const std::string family = family_of(spec);
+    const bool is_only_one = std::ranges::count(specs, family, family_of) == 1;
+    for (const std::string& algorithm : algorithms) {
+      if (algorithm == kHdrm && family != "bigraph" && algorithms.size() > 1) continue;
+      lines.push_back({.spec = spec, .topology = is_only_one ? family : spec, .algorithm = algorithm, .points = {}});
+    }
+  }
+  return lines;
 }
 
 }  // namespace
@@ -100,27 +125,13 @@ absl::StatusOr<Sweep> run_sweep(const SweepFlags& flags, const TopologyFlags& to
   GLN_ASSIGN_OR_RETURN(const uint64_t bytes, bytes_of(simulation));
   Sweep sweep = {.bytes = format_bytes(static_cast<double>(bytes)), .sizes = {}, .lines = {}};
   GLN_ASSIGN_OR_RETURN(sweep.sizes, parse_rank_counts(flags.sizes));
-  const std::vector<std::string> algorithms = absl::StrSplit(simulation.algorithm, ',');
-  GLN_RETURN_IF_ERROR(check(simulation, algorithms));
-  for (const std::string& spec : std::vector<std::string>(absl::StrSplit(topology.text, ','))) {
-    // Every SPEC is checked before the first simulation.
-    for (const uint32_t size : sweep.sizes) GLN_RETURN_IF_ERROR(spec_of_size(spec, size).status());
-    const std::string family = spec.substr(0, spec.find(':'));
-    for (const std::string& algorithm : algorithms) {
-      if (algorithm == kHdrm && family != "bigraph" && algorithms.size() > 1) continue;
-      sweep.lines.push_back({family, algorithm, {}});
-    }
-  }
-  size_t next = 0;
-  for (const std::string& spec : std::vector<std::string>(absl::StrSplit(topology.text, ','))) {
-    const std::string family = spec.substr(0, spec.find(':'));
-    for (; next < sweep.lines.size() && sweep.lines[next].family == family; ++next) {
-      SweepLine& line = sweep.lines[next];
-      for (const uint32_t size : sweep.sizes) {
-        const SimulationProgress progress = starting(absl::StrCat(name_of(line), " ", size));
-        GLN_ASSIGN_OR_RETURN(Simulation point, run_point(topology, spec, size, simulation, line.algorithm, progress));
-        line.points.push_back(std::move(point));
-      }
+  GLN_ASSIGN_OR_RETURN(sweep.lines, lines_of(topology.text, sweep.sizes, simulation));
+  for (SweepLine& line : sweep.lines) {
+    for (const uint32_t size : sweep.sizes) {
+      const SimulationProgress progress = starting(absl::StrCat(name_of(line), " ", size));
+      GLN_ASSIGN_OR_RETURN(Simulation point,
+                           run_point(topology, line.spec, size, simulation, line.algorithm, progress));
+      line.points.push_back(std::move(point));
     }
   }
   return sweep;
@@ -137,7 +148,7 @@ std::string to_json(const Sweep& sweep) {
                         {"bound_seconds", point.bound.seconds},
                         {"events", point.run.events}});
     }
-    lines.push_back({{"topology", line.family}, {"algorithm", line.algorithm}, {"points", std::move(points)}});
+    lines.push_back({{"topology", line.topology}, {"algorithm", line.algorithm}, {"points", std::move(points)}});
   }
   return Json{{"sweep", std::move(lines)}}.dump(2) + "\n";
 }

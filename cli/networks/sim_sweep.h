@@ -18,7 +18,8 @@ struct SweepFlags {
 };
 
 struct SweepLine {
-  std::string family;  // as "bigraph"
+  std::string spec;      // as in --topology: "racks:Rx4"
+  std::string topology;  // names the line: the family ("racks"), or `spec` beside others of its family
   std::string algorithm;
   std::vector<Simulation> points;  // by size
 };

@@ -180,6 +180,16 @@ def test_a_sweep_is_drawn(tmp_path):
     assert run(*arguments[:-1], "8,16", "-o", "svg").stdout == plot.read_text()
 
 
+def test_a_sweep_has_several_topologies_of_a_family():
+    options = ["--algorithm", "halving-doubling", "--bytes", "1MiB", "--uplink", "10Gbit", "--latency", "0s"]
+    lines = answer("--topology", "racks:Rx4,fat-tree,racks:Rx8", *options, "--sweep", "16,32")["sweep"]
+    assert [line["topology"] for line in lines] == ["racks:Rx4", "fat-tree", "racks:Rx8"]
+    for line, hosts in (lines[0], 4), (lines[2], 8):
+        alone = [answer("--topology", f"racks:{size // hosts}x{hosts}", *options)["seconds"] for size in (16, 32)]
+        assert [point["seconds"] for point in line["points"]] == alone
+    assert lines[0]["points"] != lines[2]["points"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -196,6 +206,7 @@ def test_a_sweep_is_drawn(tmp_path):
         (["--topology", "star:4", "--algorithm", "ring,bcube", "--bytes", "1MiB"], "need --sweep"),
         (["--topology", "star", "--algorithm", "ring", "--bytes", "1MiB", "--sweep", "8,4"], "ascending"),
         (["--topology", "ring", "--algorithm", "ring", "--bytes", "1MiB", "--sweep", "4,8"], "names no family"),
+        (["--topology", "star,star", "--algorithm", "ring", "--bytes", "1MiB", "--sweep", "4"], "'star' twice"),
         (["--topology", "star", "--algorithm", "summers", "--bytes", "1MiB", "--sweep", "4"], "--algorithm summers"),
     ],
 )
