@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "cli/fleet_flags.h"
 #include "cli/networks/best_rank_map.h"
+#include "cli/networks/memory.h"
 #include "cli/networks/rank_map_file.h"
 #include "cli/networks/simulated_plan.h"
 #include "cli/networks/stages_flag.h"
@@ -34,7 +35,9 @@ namespace {
 using collective::Schedule;
 using topology::Topology;
 
-constexpr uint64_t kMaxMessages = 40'000'000;  // of a plan; a message takes about 25 bytes of memory
+// Bytes of memory, at most, for an operation of a schedule and its part of a message; for a message of a partition, in
+// schedules and in plans; and for a connection.
+constexpr double kOperationBytes = 45, kTransitBytes = 30, kConnectionBytes = 400;
 
 absl::Status invalid(const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); }
 
@@ -89,14 +92,21 @@ absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t rank
   spec.algorithm = flags.algorithm == kHdrm ? "halving-doubling" : flags.algorithm;
   spec.radix = flags.radix;
   GLN_ASSIGN_OR_RETURN(spec.factors, parse_stages(flags.stages));
-  absl::StatusOr<Schedule> schedule = collective::make_schedule(spec, ranks);
+  const auto check = [&](uint64_t operations) {
+    return check_memory(absl::StrCat("the schedule of ", ranks, " ranks has about ", operations / 2, " messages and"),
+                        static_cast<double>(operations) * (kOperationBytes + kTransitBytes / 2), "Give fewer --ranks");
+  };
+  absl::StatusOr<Schedule> schedule =
+      collective::make_schedule(spec, collective::Collective{.ranks = ranks}, {}, check);
   if (schedule.ok()) return schedule;
   return invalid("--algorithm ", spec.algorithm, ": ", schedule.status().message());
 }
 
-absl::Status too_many(size_t partitions, uint32_t workers, uint64_t messages) {
-  return invalid(counted(partitions, "partition"), " of ", counted(workers, "worker"), " are ", messages,
-                 " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
+// Returns OK if the messages of so many partitions fit into memory.
+absl::Status check_messages(size_t partitions, uint32_t workers, uint64_t messages, double bytes) {
+  return check_memory(absl::StrCat("the run with ", counted(partitions, "partition"), " of ",
+                                   counted(workers, "worker"), " has ", messages, " messages and"),
+                      bytes, "Give a larger --partition-bytes");
 }
 
 TensorOfJob tensor_of(const SimulationFlags& flags) {
@@ -113,7 +123,9 @@ absl::StatusOr<netsim::Partitions> partitions_of(const SimulationFlags& flags, c
   uint64_t operations = 0;
   for (const auto& program : schedule.programs) operations += program.size();
   const uint64_t messages = operations / 2 * partitions.bytes.size();
-  if (messages > kMaxMessages) return too_many(partitions.bytes.size(), schedule.ranks, messages);
+  GLN_RETURN_IF_ERROR(check_messages(
+      partitions.bytes.size(), schedule.ranks, messages,
+      static_cast<double>(operations) * kOperationBytes + static_cast<double>(messages) * kTransitBytes));
   return partitions;
 }
 
@@ -158,7 +170,9 @@ absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const 
   GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of_summers(tensor_of(flags), topology, map, members - summers));
   const auto bytes = static_cast<double>(plan.tensors.front().bytes());
   const uint64_t messages = uint64_t{2} * plan.partitions.size() * plan.workers;
-  if (messages > kMaxMessages) return too_many(plan.partitions.size(), plan.workers, messages);
+  GLN_RETURN_IF_ERROR(check_messages(plan.partitions.size(), plan.workers, messages,
+                                     static_cast<double>(messages) * kTransitBytes +
+                                         static_cast<double>(plan.workers) * members * 2 * kConnectionBytes));
   GLN_ASSIGN_OR_RETURN(netsim::RunResult run, netsim::run_plan(plan, network, map, conditions, progress.simulating));
   return Simulation{.ranks = members - summers,
                     .summers = summers,

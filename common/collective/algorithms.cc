@@ -29,10 +29,10 @@ struct Algorithm {
   Postcondition postcondition = Postcondition::kAllReduce;
   absl::string_view name;
   bool factors = false, radix = false, blocks = false, groups = false, masters = false;  // its parameters
-  absl::StatusOr<Schedule> (*make)(const Spec& spec, const Collective& collective, OnlyRank only) = nullptr;
+  absl::StatusOr<Schedule> (*make)(const Spec& spec, const Collective& collective, OnlyRank only,
+                                   SizeCheck check) = nullptr;
 };
 
-// `operations`: an upper bound, or nearly one, for the operations of a schedule.
 absl::Status check_size(const Spec& spec, uint32_t ranks, uint64_t operations) {
   if (operations <= kMaxOperations) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the schedule of ", spec.algorithm, " among ", ranks,
@@ -73,36 +73,38 @@ absl::StatusOr<Groups> groups_of(const Spec& spec, uint32_t ranks) {
 
 uint64_t square(uint64_t value) { return value * value; }
 
-absl::StatusOr<Schedule> make_ring(const Spec& spec, const Collective& collective, OnlyRank only) {
-  GLN_RETURN_IF_ERROR(check_size(spec, collective.ranks, 4 * square(collective.ranks)));
+absl::StatusOr<Schedule> make_ring(const Spec&, const Collective& collective, OnlyRank only, SizeCheck check) {
+  GLN_RETURN_IF_ERROR(check(4 * square(collective.ranks)));
   return ring(collective.ranks, only);
 }
 
-absl::StatusOr<Schedule> make_halving_doubling(const Spec&, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_halving_doubling(const Spec&, const Collective& collective, OnlyRank only, SizeCheck) {
   return halving_doubling(collective.ranks, only);  // at most 4.2 million operations
 }
 
-absl::StatusOr<Schedule> make_double_tree(const Spec& spec, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_double_tree(const Spec& spec, const Collective& collective, OnlyRank only,
+                                          SizeCheck check) {
   const uint32_t blocks = spec.blocks == 0 ? kDefaultTreeBlocks : spec.blocks;
-  GLN_RETURN_IF_ERROR(check_size(spec, collective.ranks, uint64_t{8} * collective.ranks * blocks));
+  GLN_RETURN_IF_ERROR(check(uint64_t{8} * collective.ranks * blocks));
   return double_tree(collective.ranks, blocks, only);
 }
 
-absl::StatusOr<Schedule> make_gather(const Spec&, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_gather(const Spec&, const Collective& collective, OnlyRank only, SizeCheck) {
   return gather(collective.ranks, only);  // at most 6.3 million operations
 }
 
-absl::StatusOr<Schedule> make_bcube(const Spec& spec, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_bcube(const Spec& spec, const Collective& collective, OnlyRank only, SizeCheck check) {
   const uint32_t ranks = collective.ranks;
   const uint32_t radix = spec.radix == 0 ? default_radix(ranks) : spec.radix;
   if (radix >= 2 && radix <= ranks) {  // else bcube() makes an error or no operation
     const uint64_t rounds = std::bit_width(ranks) / (std::bit_width(radix) - 1);
-    GLN_RETURN_IF_ERROR(check_size(spec, ranks, 4 * rounds * ranks * radix));
+    GLN_RETURN_IF_ERROR(check(4 * rounds * ranks * radix));
   }
   return bcube(ranks, radix, only);
 }
 
-absl::StatusOr<Schedule> make_blueconnect(const Spec& spec, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_blueconnect(const Spec& spec, const Collective& collective, OnlyRank only,
+                                          SizeCheck check) {
   const uint32_t ranks = collective.ranks;
   std::vector<uint32_t> factors = spec.factors;
   if (factors.empty()) factors = prime_factors(ranks);
@@ -112,64 +114,68 @@ absl::StatusOr<Schedule> make_blueconnect(const Spec& spec, const Collective& co
   for (const uint32_t factor : factors) {
     operations += uint64_t{4} * ranks * (std::has_single_bit(factor) ? std::bit_width(factor) : factor);
   }
-  GLN_RETURN_IF_ERROR(check_size(spec, ranks, operations));
+  GLN_RETURN_IF_ERROR(check(operations));
   return blueconnect(factors, only);
 }
 
-absl::StatusOr<Schedule> make_racks(const Spec& spec, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_racks(const Spec& spec, const Collective& collective, OnlyRank only, SizeCheck check) {
   const uint32_t ranks = collective.ranks;
   GLN_ASSIGN_OR_RETURN(const Groups groups, groups_of(spec, ranks));
   if (groups.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "racks needs the stages RACKS,HOSTS: the number of racks, and the ranks in each, whose product is ", ranks));
   }
-  GLN_RETURN_IF_ERROR(check_size(spec, ranks, 4 * (ranks + square(groups.size()))));
+  GLN_RETURN_IF_ERROR(check(4 * (ranks + square(groups.size()))));
   return racks(ranks, groups, only);
 }
 
-absl::StatusOr<Schedule> make_two_level(const Spec& spec, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_two_level(const Spec& spec, const Collective& collective, OnlyRank only,
+                                        SizeCheck check) {
   const uint32_t ranks = collective.ranks;
   GLN_ASSIGN_OR_RETURN(Groups groups, groups_of(spec, ranks));
   if (groups.empty()) groups = even_groups(ranks, default_groups(ranks));
   uint64_t operations = uint64_t{4} * ranks * groups.size();
   for (const std::vector<uint32_t>& group : groups) operations += 4 * square(group.size());
   if (spec.masters.empty()) {
-    GLN_RETURN_IF_ERROR(check_size(spec, ranks, operations));
+    GLN_RETURN_IF_ERROR(check(operations));
     return two_level(ranks, groups, nullptr, only);
   }
   GLN_RETURN_IF_ERROR(check_masters(spec.masters, ranks, groups));
   const uint64_t chunks = std::accumulate(spec.masters.global.begin(), spec.masters.global.end(), uint64_t{0});
-  GLN_RETURN_IF_ERROR(check_size(spec, ranks, 3 * operations + 4 * chunks * groups.size()));
+  GLN_RETURN_IF_ERROR(check(3 * operations + 4 * chunks * groups.size()));
   return two_level(ranks, groups, &spec.masters, only);
 }
 
-absl::StatusOr<Schedule> make_binomial(const Spec&, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_binomial(const Spec&, const Collective& collective, OnlyRank only, SizeCheck) {
   return binomial(collective, only);  // at most 0.3 million operations
 }
 
-absl::StatusOr<Schedule> make_scatter_ring(const Spec& spec, const Collective& collective, OnlyRank only) {
-  GLN_RETURN_IF_ERROR(check_size(spec, collective.ranks, 2 * square(collective.ranks)));
+absl::StatusOr<Schedule> make_scatter_ring(const Spec&, const Collective& collective, OnlyRank only, SizeCheck check) {
+  GLN_RETURN_IF_ERROR(check(2 * square(collective.ranks)));
   return scatter_ring(collective, only);
 }
 
-absl::StatusOr<Schedule> make_ring_all_gather(const Spec& spec, const Collective& collective, OnlyRank only) {
-  GLN_RETURN_IF_ERROR(check_size(spec, collective.ranks, 2 * square(collective.ranks)));
+absl::StatusOr<Schedule> make_ring_all_gather(const Spec&, const Collective& collective, OnlyRank only,
+                                              SizeCheck check) {
+  GLN_RETURN_IF_ERROR(check(2 * square(collective.ranks)));
   return ring_all_gather(collective.ranks, only);
 }
 
 template <ScatterKind kind>
-absl::StatusOr<Schedule> make_reduce_scatter(const Spec& spec, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_reduce_scatter(const Spec&, const Collective& collective, OnlyRank only,
+                                             SizeCheck check) {
   const uint64_t messages = kind == ScatterKind::kHalving ? 16 : collective.ranks;  // of each rank
-  GLN_RETURN_IF_ERROR(check_size(spec, collective.ranks, 2 * collective.ranks * messages));
+  GLN_RETURN_IF_ERROR(check(2 * collective.ranks * messages));
   return reduce_scatter(collective.ranks, kind, only);
 }
 
-absl::StatusOr<Schedule> make_direct(const Spec&, const Collective& collective, OnlyRank only) {
+absl::StatusOr<Schedule> make_direct(const Spec&, const Collective& collective, OnlyRank only, SizeCheck) {
   return direct(collective, only);  // at most 2.1 million operations
 }
 
-absl::StatusOr<Schedule> make_direct_all_gather(const Spec& spec, const Collective& collective, OnlyRank only) {
-  GLN_RETURN_IF_ERROR(check_size(spec, collective.ranks, 2 * square(collective.ranks)));
+absl::StatusOr<Schedule> make_direct_all_gather(const Spec&, const Collective& collective, OnlyRank only,
+                                                SizeCheck check) {
+  GLN_RETURN_IF_ERROR(check(2 * square(collective.ranks)));
   return direct(collective, only);
 }
 
@@ -283,10 +289,15 @@ bool takes_groups(absl::string_view algorithm) {
 }
 
 absl::StatusOr<Schedule> make_schedule(const Spec& spec, const Collective& collective, OnlyRank only) {
+  return make_schedule(spec, collective, only,
+                       [&](uint64_t operations) { return check_size(spec, collective.ranks, operations); });
+}
+
+absl::StatusOr<Schedule> make_schedule(const Spec& spec, const Collective& collective, OnlyRank only, SizeCheck check) {
   GLN_ASSIGN_OR_RETURN(const Algorithm* const algorithm, algorithm_of(spec, collective.postcondition));
   GLN_RETURN_IF_ERROR(check_collective(collective));
   GLN_RETURN_IF_ERROR(check_parameters(spec, *algorithm));
-  return algorithm->make(spec, collective, only);
+  return algorithm->make(spec, collective, only, check);
 }
 
 absl::StatusOr<Schedule> make_schedule(const Spec& spec, uint32_t ranks) {

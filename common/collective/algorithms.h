@@ -26,6 +26,8 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/collective/schedule.h"
@@ -34,8 +36,12 @@
 namespace gleaner::collective {
 
 inline constexpr uint32_t kMaxRanks = 65536;
-// A larger schedule is refused before it is made. It takes 20 bytes of memory for each operation.
+// A larger schedule is refused before it is made, unless the caller checks the size.
 inline constexpr uint64_t kMaxOperations = 20'000'000;
+
+// Is called with the number of operations, or a little more, before a schedule of more than 6.3 million is made. If it
+// returns an error, so does make_schedule().
+using SizeCheck = absl::FunctionRef<absl::Status(uint64_t operations)>;
 
 // An all-to-all has ranks² blocks.
 inline constexpr uint32_t kMaxAllToAllRanks = 1024;
@@ -52,6 +58,8 @@ bool takes_groups(absl::string_view algorithm);
 // not one of the algorithm's, the root or the number of ranks is out of range, or the schedule would have more than
 // kMaxOperations operations.
 absl::StatusOr<Schedule> make_schedule(const Spec& spec, const Collective& collective, OnlyRank only = {});
+// Does the same, with `check` in place of the limit.
+absl::StatusOr<Schedule> make_schedule(const Spec& spec, const Collective& collective, OnlyRank only, SizeCheck check);
 
 // Makes the schedule of an all-reduce among this number of ranks.
 absl::StatusOr<Schedule> make_schedule(const Spec& spec, uint32_t ranks);

@@ -190,6 +190,16 @@ def test_a_sweep_has_several_topologies_of_a_family():
     assert lines[0]["points"] != lines[2]["points"]
 
 
+def test_a_run_that_needs_too_much_memory_is_refused():
+    """The messages of a million partitions would take 60 TB."""
+    cut = ["--bytes", "4GiB", "--partition-bytes", "4KiB"]
+    result = run("--topology", "star:1000", "--algorithm", "ring", *cut)
+    assert result.returncode == 2
+    assert "partitions of 1000 workers has 2095054848000 messages and needs about " in result.stderr
+    assert " of memory; this machine has " in result.stderr
+    assert result.stderr.strip().endswith("left. Give a larger --partition-bytes")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
