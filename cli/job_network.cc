@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/networked_strategy.h"
+#include "common/strategy/probed_racks.h"
 #include "common/strategy/rack_times.h"
 #include "common/topology/spec.h"
 
@@ -120,8 +121,11 @@ absl::Status find_rank_maps(const Env& env, coordinator::Options& options) {
   if (options.reduction.network == nullptr) return absl::OkStatus();
   const strategy::JobNetwork& network = *options.reduction.network;
   if (network.of_probes) {
-    const std::string groups = groups_of(network, options.workers);
-    env.log->info("groups of near hosts, by probes", "hosts", groups.empty() ? "none: all are about as near" : groups);
+    std::string groups = groups_of(network, options.workers);
+    if (groups.empty()) groups = "none: all are about as near";
+    if (network.unsure_groups)
+      groups = absl::StrCat("none, ", strategy::kUnsureGroups, ", or give --stages GROUPS,HOSTS");
+    env.log->info("groups of near hosts, by probes", "hosts", groups);
   }
   auto found = strategy::find_rank_maps(options.reduction.strategy, network, options.workers);
   if (!found.ok()) return flag_error(flag_of_failure(options), found.status().message());

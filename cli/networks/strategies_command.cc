@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/fleet_flags.h"
 #include "cli/networks/commands.h"
+#include "cli/networks/probed_tree.h"
 #include "cli/print.h"
 #include "cli/topology_flags.h"
 #include "common/base/status_macros.h"
@@ -19,7 +20,6 @@
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
-#include "common/strategy/probed_racks.h"
 #include "common/strategy/rack_times.h"
 #include "common/topology/probes.h"
 
@@ -84,7 +84,7 @@ absl::StatusOr<Comparison> compare(const StrategiesFlags& flags) {
   const uint32_t workers = topology.host_count() - summers;
   GLN_ASSIGN_OR_RETURN(topology, placed(flags.topology, topology, workers, summers));
   if (topology::is_of_probes(topology)) {
-    GLN_ASSIGN_OR_RETURN(topology, strategy::tree_of_probes(topology, workers));
+    GLN_ASSIGN_OR_RETURN(topology, probed_tree(topology, workers, "strategies"));
   }
   const topology::Network network = topology::make_network(std::move(topology));
   auto candidates = strategy::candidates(network, workers, summers);

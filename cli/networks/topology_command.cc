@@ -6,10 +6,10 @@
 #include "cli/flag_error.h"
 #include "cli/networks/commands.h"
 #include "cli/networks/machine_output.h"
+#include "cli/networks/probed_tree.h"
 #include "cli/print.h"
 #include "cli/topology_flags.h"
 #include "common/base/status_macros.h"
-#include "common/strategy/probed_racks.h"
 #include "common/topology/drawing.h"
 #include "common/topology/json.h"
 #include "common/topology/probes.h"
@@ -45,7 +45,7 @@ absl::Status run_topology(const TopologyCommandFlags& flags) {
     if (!topology::is_of_probes(made)) {
       return absl::InvalidArgumentError("--groups: TOPOLOGY has no probes of several hosts; its links are known");
     }
-    GLN_ASSIGN_OR_RETURN(made, strategy::tree_of_probes(made, made.host_count()));
+    GLN_ASSIGN_OR_RETURN(made, probed_tree(made, made.host_count(), "topology"));
   }
   if (flags.output == "json") return print(topology::to_json(made));
   if (flags.output == "dot") return print(topology::to_dot(made));

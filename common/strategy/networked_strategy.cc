@@ -22,7 +22,9 @@ absl::Status find_tree(const Strategy& strategy, uint32_t workers, JobNetwork& n
   network.of_probes = topology::is_of_probes(network.topology) && (has_groups(schedule) || is_auto(strategy));
   if (!network.of_probes) return absl::OkStatus();
   const uint32_t groups = has_groups(schedule) && !schedule->factors.empty() ? schedule->factors.front() : 0;
-  GLN_ASSIGN_OR_RETURN(network.topology, tree_of_probes(network.topology, workers, groups));
+  GLN_ASSIGN_OR_RETURN(ProbedTree tree, tree_of_probes(network.topology, workers, groups));
+  network.topology = std::move(tree.topology);
+  network.unsure_groups = tree.unsure;
   return absl::OkStatus();
 }
 

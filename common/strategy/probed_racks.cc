@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/ranks/embedding.h"
 #include "common/ranks/grouping.h"
+#include "common/ranks/near_groups.h"
 #include "common/ranks/rank_map.h"
 
 namespace gleaner::strategy {
@@ -22,10 +23,8 @@ namespace {
 // The size of the message whose time is a distance. Latencies count as much as bandwidths in data centers, where links
 // carry it in tens of microseconds.
 constexpr double kMessageBytes = 64 << 10;
-constexpr uint32_t kFewGroups = 32;  // up to so many are always tried, if each has two hosts in the mean
 // An uplink counts as slow if probes across racks have less than this part of the bandwidth of those within.
 constexpr double kSlowUplink = 0.9;
-constexpr double kMostMedians = 1.25;
 
 // The measurements between each two hosts.
 class Pairs {
@@ -64,68 +63,37 @@ class Pairs {
   std::vector<double> bits_, latency_;  // by two hosts
 };
 
-// Limits each distance to kMostMedians medians.
-void limit(ranks::Distances& distances) {
-  std::vector<double> all;
-  const auto each = [&](auto&& visit) {
-    for (uint32_t a = 0; a < distances.hosts(); ++a) {
-      for (uint32_t b = 0; b < distances.hosts(); ++b) {
-        if (a != b) visit(distances.at(a, b));
-      }
-    }
-  };
-  each([&](double distance) { all.push_back(distance); });
-  const double most = kMostMedians * upper_median(std::move(all));
-  each([&](double& distance) { distance = std::min(distance, most); });
-}
-
-// A grouping of the workers, and how well it explains their distances.
+// A grouping of the workers.
 struct Grouping {
   ranks::Groups groups;
   std::vector<uint32_t> group_of;
-  double near = 0, far = 0;  // median distances within groups, and across
-  double unexplained = 0;
-
-  bool is_distinct() const { return near > 0 && far >= kLeastContrast * near; }
 };
 
-Grouping explain(ranks::Groups groups, const ranks::Distances& distances) {
-  Grouping made{std::move(groups), std::vector<uint32_t>(distances.hosts())};
+Grouping grouping_of(ranks::Groups groups, uint32_t workers) {
+  Grouping made{std::move(groups), std::vector<uint32_t>(workers)};
   for (uint32_t group = 0; group < made.groups.size(); ++group) {
     for (const uint32_t host : made.groups[group]) made.group_of[host] = group;
   }
-  const auto each_pair = [&](auto&& visit) {
-    for (uint32_t a = 0; a < distances.hosts(); ++a) {
-      for (uint32_t b = 0; b < a; ++b) visit(made.group_of[a] == made.group_of[b], distances.at(a, b));
-    }
-  };
-  std::vector<double> near, far;
-  each_pair([&](bool is_near, double distance) { (is_near ? near : far).push_back(distance); });
-  made.near = upper_median(std::move(near));
-  made.far = upper_median(std::move(far));
-  each_pair([&](bool is_near, double distance) {
-    made.unexplained += std::abs(distance - (is_near ? made.near : made.far));
-  });
   return made;
 }
 
-// Returns the best grouping, whether it is distinct or not; nothing if there are too few hosts.
-absl::StatusOr<std::optional<Grouping>> group(const ranks::Distances& distances, uint32_t wanted) {
-  const uint32_t hosts = distances.hosts();
-  const uint32_t usual = std::max(kFewGroups, 2 * ranks::balanced_group_count(hosts));
-  const uint32_t least = wanted > 0 ? wanted : 2, most = wanted > 0 ? wanted : std::min(hosts / 2, usual);
-  std::optional<Grouping> best;
-  if (least > most) return best;
-  GLN_ASSIGN_OR_RETURN(const ranks::Embedding embedding, ranks::embed(distances, {}));
-  for (uint32_t count = least; count <= most; ++count) {
-    for (const double elasticity : {1.0, 2.0}) {
-      if (elasticity > 1 && wanted > 0) continue;
-      GLN_ASSIGN_OR_RETURN(ranks::Groups groups, ranks::group(embedding, {.groups = count, .elasticity = elasticity}));
-      Grouping explained = explain(std::move(groups), distances);
-      if (!best.has_value() || explained.unexplained < best->unexplained) best = std::move(explained);
+// Returns whether distances across groups are longer than those within groups by kLeastContrast.
+bool is_distinct(const Grouping& grouping, const ranks::Distances& distances) {
+  std::vector<double> near, far;
+  for (uint32_t a = 0; a < distances.hosts(); ++a) {
+    for (uint32_t b = 0; b < a; ++b) {
+      (grouping.group_of[a] == grouping.group_of[b] ? near : far).push_back(distances.at(a, b));
     }
   }
-  return best;
+  return !far.empty() && upper_median(std::move(far)) >= kLeastContrast * upper_median(std::move(near));
+}
+
+// Returns this number of groups, whose sizes differ by one at most.
+absl::StatusOr<ranks::Groups> even_groups(const ranks::Distances& distances, uint32_t groups) {
+  const ranks::Distances embeddable = ranks::limited(distances);
+  GLN_ASSIGN_OR_RETURN(const ranks::Embedding embedding, ranks::embed(embeddable, {}));
+  GLN_ASSIGN_OR_RETURN(ranks::Groups made, ranks::group(embedding, {.groups = groups}));
+  return ranks::improve_by_exchanges(distances, std::move(made));
 }
 
 // The tree that a grouping makes of pairs.
@@ -221,7 +189,7 @@ class Tree {
 
 }  // namespace
 
-absl::StatusOr<topology::Topology> tree_of_probes(const topology::Topology& probes, uint32_t workers, uint32_t groups) {
+absl::StatusOr<ProbedTree> tree_of_probes(const topology::Topology& probes, uint32_t workers, uint32_t groups) {
   if (workers > probes.host_count() || workers == 0 || groups > workers) {
     return absl::InvalidArgumentError(absl::StrCat("there are probes of ", probes.host_count(), " hosts, for ", workers,
                                                    " workers",
@@ -235,12 +203,20 @@ absl::StatusOr<topology::Topology> tree_of_probes(const topology::Topology& prob
       if (a != b) distances.at(a, b) = pairs.message_seconds(a, b);
     }
   }
-  limit(distances);
-  GLN_ASSIGN_OR_RETURN(std::optional<Grouping> found, group(distances, groups));
-  if (!found.has_value() || (groups == 0 && !found->is_distinct())) {
-    found = explain({ranks::identity(workers)}, distances);
+  ProbedTree made;
+  Grouping grouping = grouping_of({ranks::identity(workers)}, workers);
+  if (groups > 0) {
+    GLN_ASSIGN_OR_RETURN(ranks::Groups even, even_groups(distances, groups));
+    grouping = grouping_of(std::move(even), workers);
+  } else {
+    GLN_ASSIGN_OR_RETURN(ranks::NearGroups found, ranks::near_groups(distances));
+    Grouping near = grouping_of(std::move(found.groups), workers);
+    const bool distinct = is_distinct(near, distances);
+    made.unsure = distinct && found.confidence < kLeastConfidence;
+    if (distinct && !made.unsure) grouping = std::move(near);
   }
-  return Tree(probes, pairs, *found).make();
+  GLN_ASSIGN_OR_RETURN(made.topology, Tree(probes, pairs, grouping).make());
+  return made;
 }
 
 }  // namespace gleaner::strategy

@@ -47,7 +47,8 @@ struct JobNetwork {
   // The schedules whose map differs from the identity, or whose ranks master different numbers of chunks: the result of
   // map_ranks().
   std::vector<MappedSpec> mapped;
-  bool of_probes = false;  // the topology is the tree that probes suggest (probed_racks.h)
+  bool of_probes = false;      // the topology is the tree that probes suggest (probed_racks.h)
+  bool unsure_groups = false;  // ProbedTree::unsure
 };
 
 // Returns OK if the topology has a host for each member, and a given map has each of n = `workers` workers once.

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <limits>
 
 #include "common/collective/groups.h"
 #include "common/collective/two_level.h"
+#include "common/ranks/linkage.h"
+#include "common/ranks/near_groups.h"
 #include "common/ranks/path_distances.h"
 #include "tests/unit/ranks/affinity.h"
 #include "tests/unit/ranks/cloud.h"
@@ -126,6 +130,54 @@ TEST(Grouping, RefusesWhatIsOutOfRange) {
   EXPECT_EQ(group(two, {.groups = 0}).status().message(), "2 hosts can't make 0 groups; give 1 to 2");
   EXPECT_EQ(group(two, {.groups = 1, .elasticity = 3}).status().message(),
             "the balance elasticity is 3; give a number from 1 to 2");
+}
+
+// Returns distances of 1 and, where `far` says so, 2, all with errors of up to 10 %.
+Distances two_levels(uint32_t hosts, uint64_t seed, const std::function<bool(uint32_t, uint32_t)>& far) {
+  Random random(seed);
+  Distances distances(hosts);
+  for (uint32_t a = 0; a < hosts; ++a) {
+    for (uint32_t b = 0; b < a; ++b) {
+      distances.at(a, b) = distances.at(b, a) = (far(a, b) ? 2 : 1) * (0.9 + 0.2 * random.uniform());
+    }
+  }
+  return distances;
+}
+
+// Hosts with slow links are far from each other, too, so they are no group, and neither are the fast ones.
+TEST(NearGroups, SlowHostsAreNoGroup) {
+  for (const uint32_t slow : {1u, 2u, 3u, 6u}) {
+    const auto found = near_groups(two_levels(8, slow, [&](uint32_t a, uint32_t b) { return a < slow || b < slow; }));
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->groups.size(), 1u) << slow;
+  }
+}
+
+TEST(NearGroups, HundredsOfHosts) {
+  const auto found = near_groups(two_levels(192, 1, [](uint32_t a, uint32_t b) { return a % 24 != b % 24; }));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->groups.size(), 24u);
+  for (const std::vector<uint32_t>& hosts : found->groups) {
+    for (const uint32_t host : hosts) EXPECT_EQ(host % 24, hosts.front() % 24);
+  }
+  EXPECT_GT(found->confidence, 0.99);
+}
+
+TEST(NearGroups, ExchangesKeepSizes) {
+  const Distances distances = two_levels(8, 1, [](uint32_t a, uint32_t b) { return a / 4 != b / 4; });
+  EXPECT_EQ(improve_by_exchanges(distances, {{0, 1, 2, 7}, {3, 4, 5, 6}}), (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+}
+
+TEST(Linkage, NearestClustersBecomeOne) {
+  const std::vector<double> at = {0, 1, 10, 12, 30};
+  Distances distances(5);
+  for (uint32_t a = 0; a < 5; ++a) {
+    for (uint32_t b = 0; b < 5; ++b) distances.at(a, b) = std::abs(at[a] - at[b]);
+  }
+  const Linkage linkage(distances);
+  EXPECT_EQ(linkage.cut(4), (std::vector<uint32_t>{0, 0, 1, 2, 3}));
+  EXPECT_EQ(linkage.cut(3), (std::vector<uint32_t>{0, 0, 1, 1, 2}));
+  EXPECT_EQ(linkage.cut(2), (std::vector<uint32_t>{0, 0, 0, 0, 1}));
 }
 
 TEST(Affinity, CountsTripletsInOrder) {

@@ -41,13 +41,13 @@ TEST(ProbedRacks, BandwidthsTellRacks) {
   const std::vector<uint32_t> rack_of = hidden({4, 4, 4, 4});
   const auto tree = tree_of_probes(probes_of(rack_of, {}), 16);
   ASSERT_TRUE(tree.ok()) << tree.status();
-  const collective::Groups groups = racks_of(*tree, 16);
+  const collective::Groups groups = racks_of(tree->topology, 16);
   EXPECT_THAT(groups, SizeIs(4));
   EXPECT_THAT(racks_in(groups, rack_of), Each(1));
   EXPECT_THAT(equal_stages(groups), ElementsAre(4, 4));
-  EXPECT_THAT(tree->switches(), SizeIs(5));
-  for (const topology::Link& link : tree->links()) {
-    const double expected = tree->is_host(link.a) ? 40e6 : 25e6;
+  EXPECT_THAT(tree->topology.switches(), SizeIs(5));
+  for (const topology::Link& link : tree->topology.links()) {
+    const double expected = tree->topology.is_host(link.a) ? 40e6 : 25e6;
     EXPECT_THAT(link.bits_per_second, DoubleNear(expected, 0.04 * expected));
     EXPECT_EQ(link.bits_per_second, link.back_bits_per_second);
   }
@@ -67,8 +67,8 @@ TEST(ProbedRacks, OutliersMoveNoHost) {
     }
     const auto tree = tree_of_probes(*topology::Topology::make(probes.hosts(), probes.switches(), links), 16);
     ASSERT_TRUE(tree.ok()) << tree.status();
-    EXPECT_THAT(racks_of(*tree, 16), SizeIs(4)) << seed;
-    EXPECT_THAT(racks_in(racks_of(*tree, 16), rack_of), Each(1)) << seed;
+    EXPECT_THAT(racks_of(tree->topology, 16), SizeIs(4)) << seed;
+    EXPECT_THAT(racks_in(racks_of(tree->topology, 16), rack_of), Each(1)) << seed;
   }
 }
 
@@ -77,13 +77,13 @@ TEST(ProbedRacks, LatenciesTellRacks) {
   Speeds speeds{10e9, 10e9, 10e-6, 50e-6, 0.01, 0.2};
   const auto tree = tree_of_probes(probes_of(rack_of, speeds), 16);
   ASSERT_TRUE(tree.ok()) << tree.status();
-  const collective::Groups groups = racks_of(*tree, 16);
+  const collective::Groups groups = racks_of(tree->topology, 16);
   EXPECT_THAT(groups, SizeIs(2));
   EXPECT_THAT(racks_in(groups, rack_of), Each(1));
-  const topology::Link& uplink = tree->links().back();
+  const topology::Link& uplink = tree->topology.links().back();
   EXPECT_THAT(uplink.bits_per_second, DoubleNear(80e9, 2e9)) << "no slower than the hosts of the rack";
   EXPECT_THAT(uplink.latency_seconds, DoubleNear(22e-6, 3e-6));
-  EXPECT_THAT(tree->links().front().latency_seconds, DoubleNear(5.5e-6, 0.5e-6));
+  EXPECT_THAT(tree->topology.links().front().latency_seconds, DoubleNear(5.5e-6, 0.5e-6));
 }
 
 TEST(ProbedRacks, SizesAndNumbersAreFound) {
@@ -94,7 +94,7 @@ TEST(ProbedRacks, SizesAndNumbersAreFound) {
       const auto workers = static_cast<uint32_t>(rack_of.size());
       const auto tree = tree_of_probes(probes_of(rack_of, {}, seed), workers);
       ASSERT_TRUE(tree.ok()) << tree.status();
-      const collective::Groups groups = racks_of(*tree, workers);
+      const collective::Groups groups = racks_of(tree->topology, workers);
       EXPECT_THAT(groups, SizeIs(sizes.size()));
       EXPECT_THAT(racks_in(groups, rack_of), Each(1));
     }
@@ -105,17 +105,17 @@ TEST(ProbedRacks, NumberMayBeGiven) {
   const std::vector<uint32_t> rack_of = hidden({4, 4, 4, 4});
   const auto tree = tree_of_probes(probes_of(rack_of, {}), 16, 2);
   ASSERT_TRUE(tree.ok()) << tree.status();
-  EXPECT_THAT(equal_stages(racks_of(*tree, 16)), ElementsAre(2, 8));
+  EXPECT_THAT(equal_stages(racks_of(tree->topology, 16)), ElementsAre(2, 8));
 }
 
 TEST(ProbedRacks, EqualDistancesAreOneSwitch) {
   const auto flat = tree_of_probes(probes_of(hidden({4, 4}), {10e9, 10e9, 20e-6, 20e-6, 0.04, 0.1}), 8);
   ASSERT_TRUE(flat.ok()) << flat.status();
-  EXPECT_THAT(racks_of(*flat, 8), IsEmpty());
-  EXPECT_THAT(flat->switches(), SizeIs(1));
+  EXPECT_THAT(racks_of(flat->topology, 8), IsEmpty());
+  EXPECT_THAT(flat->topology.switches(), SizeIs(1));
   const auto two = tree_of_probes(probes_of({0, 1}, {}), 2);
   ASSERT_TRUE(two.ok()) << two.status();
-  EXPECT_THAT(two->switches(), SizeIs(1));
+  EXPECT_THAT(two->topology.switches(), SizeIs(1));
 }
 
 TEST(ProbedRacks, SummersJoinTheirRacks) {
@@ -123,7 +123,7 @@ TEST(ProbedRacks, SummersJoinTheirRacks) {
   rack_of.insert(rack_of.end(), {1, 0, 1});
   const auto tree = tree_of_probes(probes_of(rack_of, {}), 8);
   ASSERT_TRUE(tree.ok()) << tree.status();
-  EXPECT_THAT(racks_in(racks_of(*tree, 11), rack_of), ElementsAre(1, 1));
+  EXPECT_THAT(racks_in(racks_of(tree->topology, 11), rack_of), ElementsAre(1, 1));
 }
 
 TEST(ProbedRacks, NamesOfHostsMayBeTaken) {
@@ -144,7 +144,7 @@ TEST(ProbedRacks, NumbersMustFit) {
 // The ranks of each group of two-level are the workers of one rack, though their numbers say nothing about it.
 TEST(ProbedRacks, TwoLevelWorksInTheRacks) {
   const std::vector<uint32_t> rack_of = hidden({4, 4, 4, 4});
-  const JobNetwork network{*tree_of_probes(probes_of(rack_of, {}), 16)};
+  const JobNetwork network{tree_of_probes(probes_of(rack_of, {}), 16)->topology};
   const std::vector<collective::Spec> schedules = {{"two-level", {4, 4}}};
   const auto mapped = map_ranks(network, 16, schedules);
   ASSERT_TRUE(mapped.ok()) << mapped.status();
@@ -155,7 +155,7 @@ TEST(ProbedRacks, TwoLevelWorksInTheRacks) {
 }
 
 TEST(ProbedRacks, AutoComparesGroups) {
-  const auto all = candidates(make_network(*tree_of_probes(probes_of(hidden({4, 4}), {}), 8)), 8, 0);
+  const auto all = candidates(make_network(tree_of_probes(probes_of(hidden({4, 4}), {}), 8)->topology), 8, 0);
   ASSERT_TRUE(all.ok()) << all.status();
   for (const char* const algorithm : {"two-level", "racks"}) {
     const auto found =
