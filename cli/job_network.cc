@@ -9,6 +9,9 @@
 #include "cli/self/own_command.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/collective/algorithms.h"
+#include "common/collective/groups.h"
+#include "common/collective/two_level.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/networked_strategy.h"
 #include "common/strategy/probed_racks.h"
@@ -90,6 +93,17 @@ std::string describe(std::span<const strategy::MappedSpec> mapped) {
   });
 }
 
+// Logs the groups of racks or two-level if neither a flag nor the network names them.
+void log_default_groups(const Env& env, const coordinator::Options& options) {
+  const collective::Spec* const schedule = strategy::schedule_of(options.reduction.strategy);
+  if (schedule == nullptr || !collective::takes_groups(schedule->algorithm)) return;
+  if (!schedule->factors.empty() || !schedule->group_sizes.empty()) return;
+  const std::vector<uint32_t> sizes =
+      collective::even_sizes(options.workers, collective::default_groups(options.workers));
+  env.log->info("groups of consecutive workers; --stages GROUPS,WORKERS or a --topology with racks names others",
+                "strategy", schedule->algorithm, "workers", absl::StrJoin(sizes, "+"));
+}
+
 }  // namespace
 
 void add_job_network_flags(flags::Command& command, JobFlags& flags) {
@@ -118,6 +132,7 @@ absl::Status set_network(const JobFlags& flags, coordinator::Options& options) {
 }
 
 absl::Status find_rank_maps(const Env& env, coordinator::Options& options) {
+  log_default_groups(env, options);
   if (options.reduction.network == nullptr) return absl::OkStatus();
   const strategy::JobNetwork& network = *options.reduction.network;
   if (network.of_probes) {

@@ -18,8 +18,8 @@ void add_job_network_flags(flags::Command& command, JobFlags& flags);
 // no flag states. Requires the workers, summers and bandwidths of `options` to be set. InvalidArgument names the flag.
 absl::Status set_network(const JobFlags& flags, coordinator::Options& options);
 
-// Finds the rank maps for the schedules that the job may use, which may take seconds, and logs what they win. Does
-// nothing without a network.
+// Finds the rank maps for the schedules that the job may use, which may take seconds, and logs what they win. Finds
+// nothing without a network. Logs the groups of a schedule that nothing but its default names.
 absl::Status find_rank_maps(const Env& env, coordinator::Options& options);
 
 }  // namespace gleaner::cli

@@ -46,16 +46,13 @@ struct RanksFlags {
 };
 
 // Returns the number of groups in which racks and two-level work; 0: the algorithm's default. For racks that is the
-// number of different racks in the hosts' places.
+// number of different racks in the hosts' places, if they have any.
 absl::StatusOr<uint32_t> group_count(const RanksFlags& flags, const Topology& topology, uint32_t ranks) {
   uint32_t count = flags.groups;
   if (count == 0 && flags.algorithm == "racks") {
     absl::flat_hash_set<uint32_t> racks;
     for (const topology::Host& host : topology.hosts()) {
       if (!host.place.empty()) racks.insert(host.place[0]);
-    }
-    if (racks.empty()) {
-      return absl::InvalidArgumentError("give --groups, the number of racks: the hosts of --topology have no place");
     }
     return std::min<uint32_t>(static_cast<uint32_t>(racks.size()), ranks);
   }

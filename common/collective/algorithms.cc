@@ -71,6 +71,9 @@ absl::StatusOr<Groups> groups_of(const Spec& spec, uint32_t ranks) {
   return even_groups(ranks, spec.factors[0]);
 }
 
+// The groups of racks and two-level without stages.
+Groups default_groups_of(uint32_t ranks) { return even_groups(ranks, default_groups(ranks)); }
+
 uint64_t square(uint64_t value) { return value * value; }
 
 absl::StatusOr<Schedule> make_ring(const Spec&, const Collective& collective, OnlyRank only, SizeCheck check) {
@@ -120,11 +123,8 @@ absl::StatusOr<Schedule> make_blueconnect(const Spec& spec, const Collective& co
 
 absl::StatusOr<Schedule> make_racks(const Spec& spec, const Collective& collective, OnlyRank only, SizeCheck check) {
   const uint32_t ranks = collective.ranks;
-  GLN_ASSIGN_OR_RETURN(const Groups groups, groups_of(spec, ranks));
-  if (groups.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "racks needs the stages RACKS,HOSTS: the number of racks, and the ranks in each, whose product is ", ranks));
-  }
+  GLN_ASSIGN_OR_RETURN(Groups groups, groups_of(spec, ranks));
+  if (groups.empty()) groups = default_groups_of(ranks);
   GLN_RETURN_IF_ERROR(check(4 * (ranks + square(groups.size()))));
   return racks(ranks, groups, only);
 }
@@ -133,7 +133,7 @@ absl::StatusOr<Schedule> make_two_level(const Spec& spec, const Collective& coll
                                         SizeCheck check) {
   const uint32_t ranks = collective.ranks;
   GLN_ASSIGN_OR_RETURN(Groups groups, groups_of(spec, ranks));
-  if (groups.empty()) groups = even_groups(ranks, default_groups(ranks));
+  if (groups.empty()) groups = default_groups_of(ranks);
   uint64_t operations = uint64_t{4} * ranks * groups.size();
   for (const std::vector<uint32_t>& group : groups) operations += 4 * square(group.size());
   if (spec.masters.empty()) {

@@ -9,9 +9,9 @@
 //   blueconnect       any               factors of the number of ranks; default: its prime factors, ascending. The
 //                                       first is among consecutive ranks
 //   gather            any               none; an all-gather, after which ranks add in rank order
-//   racks             any               factors: {racks, ranks in each}; or group_sizes
-//   two-level         any               factors: {groups, ranks in each}; or group_sizes; default: √n groups
-//                                       whose sizes differ by at most one. Also masters
+//   racks             any               factors: {racks, ranks in each}; or group_sizes; default: √n racks
+//                                       whose sizes differ by at most one
+//   two-level         any               as racks. Also masters
 //
 // These are the algorithms of an all-reduce. Those of other collectives have no parameters:
 //   reduce            binomial

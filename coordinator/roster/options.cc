@@ -51,13 +51,13 @@ absl::Status check_elastic(const Options& options) {
 absl::Status check_schedule(const Options& options) {
   const collective::Spec* const schedule = schedule_of(options.reduction.strategy);
   if (schedule == nullptr) return absl::OkStatus();
-  const bool serves_every_number = schedule->factors.empty() && schedule->radix == 0 &&
-                                   schedule->algorithm != "bcube" && schedule->algorithm != "racks";
+  const bool serves_every_number = schedule->factors.empty() && schedule->radix == 0 && schedule->algorithm != "bcube";
   if (options.is_elastic() && !serves_every_number) {
     return absl::InvalidArgumentError(
         absl::StrCat("strategy ", schedule->algorithm,
                      " with these options serves only some numbers of workers, and those of an elastic job change; "
-                     "choose gather, ring, halving-doubling, double-tree, blueconnect or two-level without --stages"));
+                     "choose gather, ring, halving-doubling or double-tree, or blueconnect, racks or two-level without "
+                     "--stages"));
   }
   const auto made = collective::make_schedule(*schedule, options.workers);
   if (made.ok()) return absl::OkStatus();

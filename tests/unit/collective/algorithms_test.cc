@@ -76,7 +76,6 @@ double star_seconds(const Schedule& schedule, double bits_per_second, double lat
 
 TEST(Algorithms, AllServeEveryCountByDefault) {
   for (const absl::string_view algorithm : algorithms()) {
-    if (algorithm == "racks") continue;
     for (const uint32_t ranks : tested_counts()) checked({.algorithm = std::string(algorithm)}, ranks);
   }
 }
@@ -128,11 +127,18 @@ TEST(Algorithms, StagesMustFit) {
               HasSubstr("the stages 3,3 make 9 ranks, but there are 12; give factors of 12, for example 2,2,3"));
   EXPECT_THAT(error_of({.algorithm = "racks", .factors = {0, 12}}, 12), HasSubstr("a stage is 0"));
   EXPECT_THAT(error_of({.algorithm = "racks", .factors = {12}}, 12), HasSubstr("racks has 1 stages; give two"));
-  EXPECT_THAT(
-      error_of({.algorithm = "racks"}, 12),
-      HasSubstr("racks needs the stages RACKS,HOSTS: the number of racks, and the ranks in each, whose product is 12"));
   EXPECT_THAT(error_of({.algorithm = "blueconnect", .factors = {65536, 65536, 65536, 65536}}, 12),
               HasSubstr("make 2^32 or more ranks"));
+}
+
+// A prime number of ranks has groups of two sizes.
+TEST(Algorithms, GroupsAreNearTheRootByDefault) {
+  for (const char* const algorithm : {"racks", "two-level"}) {
+    EXPECT_EQ(made({.algorithm = algorithm}, 13).programs,
+              made({.algorithm = algorithm, .group_sizes = {5, 4, 4}}, 13).programs);
+    EXPECT_EQ(made({.algorithm = algorithm}, 16).programs,
+              made({.algorithm = algorithm, .factors = {4, 4}}, 16).programs);
+  }
 }
 
 TEST(Algorithms, GroupsMustFit) {

@@ -46,6 +46,8 @@ TEST(Strategy, ElasticJobsNeedEveryNumberOfWorkers) {
   options.min_workers = 1;
   options.max_workers = 8;
   EXPECT_EQ(refusal(options), "");
+  options.reduction.strategy = Spec{"racks"};
+  EXPECT_EQ(refusal(options), "");
   options.reduction.strategy = Spec{"bcube"};
   EXPECT_THAT(refusal(options), HasSubstr("serves only some numbers of workers"));
   options.reduction.strategy = Spec{"blueconnect", {2, 2}};

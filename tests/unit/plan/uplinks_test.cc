@@ -136,6 +136,15 @@ TEST(Uplinks, RoutesAgreeWithTheTree) {
   }
 }
 
+// The three workers of the full rack own all, and each of them a third or little more.
+TEST(Uplinks, SharesByRoutesAreNearlyEven) {
+  const Topology racks = *topology::racks(2, 3, {.bits_per_second = 8e9, .uplink_bits_per_second = 4e9});
+  const auto bound = bound_with_uplinks(with_useless_loop(racks), 4, 0, 1e9);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_NEAR(bound->shares[3], 0, 1e-9);
+  for (size_t worker = 0; worker < 3; ++worker) EXPECT_NEAR(bound->shares[worker], 1.0 / 3, 0.1) << worker;
+}
+
 // A flow stays on one of two links, so 1e9 bytes each way take as long as on one.
 TEST(Uplinks, ParallelLinksCarryOneRouteEach) {
   const auto topology = Topology::make({{"a", {}}, {"b", {}}}, {}, {{0, 1, 8e9, 8e9, 0}, {0, 1, 8e9, 8e9, 0}});
