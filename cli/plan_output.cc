@@ -61,6 +61,10 @@ std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation
   append_number(text, explanation.seconds);
   text += ",\n  \"bound_seconds\": ";
   append_number(text, explanation.bound_seconds);
+  if (explanation.all_strategies_seconds > 0) {
+    text += ",\n  \"all_strategies_bound_seconds\": ";
+    append_number(text, explanation.all_strategies_seconds);
+  }
   if (!explanation.binding_link.empty()) {
     absl::StrAppend(&text, ",\n  \"binding_link\": ", nlohmann::json(explanation.binding_link).dump());
   }

@@ -54,12 +54,16 @@ struct Explanation {
   // The link between switches that takes longest, if it takes longer than every machine's own link; empty: there is
   // none, or the network is not known (explain_uplinks.h).
   std::string binding_link;
-  double without_uplinks_seconds = 0;  // the bound of the machines' own links alone; set if the network is known
+  // Set if the network is known: the bound of the machines' own links alone; that of all strategies, of which summing
+  // by owners is one; and whose links make the latter so long, for people (all_reduce_bound.h).
+  double without_uplinks_seconds = 0;
+  double all_strategies_seconds = 0;
+  std::string all_strategies_limits;
 
   uint64_t stream_bytes = 0;
   double push_ratio = 1;          // bytes that workers push for each byte of the result
   double seconds = 0;             // step time with these partitions
-  double bound_seconds = 0;       // step time with the best possible split
+  double bound_seconds = 0;       // step time with the best possible split among the owners
   double all_reduce_seconds = 0;  // the bound without CPU summers
 
   OneMoreSummer one_more;

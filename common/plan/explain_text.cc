@@ -18,10 +18,24 @@ std::string head_line(const Explanation& e) {
                       ", ", counted(e.partitions, "partition"), "\n\n");
 }
 
+// Bounds that differ by this factor make another strategy worth a look.
+constexpr double kNotableFactor = 1.03;
+
+std::string strategy_lines(const Explanation& e) {
+  if (e.all_strategies_seconds == 0) return "";
+  std::string text = absl::StrFormat("Strategies  none takes less than %s, by %s\n",
+                                     format_seconds(e.all_strategies_seconds), e.all_strategies_limits);
+  if (e.bound_seconds > e.all_strategies_seconds * kNotableFactor) {
+    text += "            Another strategy than summers may be faster: 'gleaner strategies' compares them\n";
+  }
+  return text;
+}
+
 std::string step_lines(const Explanation& e) {
   if (e.limit == Limit::kNothingMoves) return "Step        0 s: nothing has to move\n";
-  std::string text = absl::StrFormat("Step        %s, %.4f of the bound of %s; %s binds\n", format_seconds(e.seconds),
-                                     e.seconds / e.bound_seconds, format_seconds(e.bound_seconds),
+  std::string text = absl::StrFormat("Step        %s, %.4f of the bound of %s%s; %s binds\n", format_seconds(e.seconds),
+                                     e.seconds / e.bound_seconds, e.all_strategies_seconds > 0 ? "summers, " : "",
+                                     format_seconds(e.bound_seconds),
                                      e.binding_link.empty() ? e.machines[e.binding].name : e.binding_link);
   if (e.without_uplinks_seconds > 0 && e.bound_seconds > e.without_uplinks_seconds * (1 + 1e-9)) {
     absl::StrAppendFormat(&text, "Uplinks     make the bound %.2f times as long; without them it is %s\n",
@@ -31,7 +45,7 @@ std::string step_lines(const Explanation& e) {
     absl::StrAppendFormat(&text, "Without     CPU summers the bound is %s, %.2f times as long\n",
                           format_seconds(e.all_reduce_seconds), e.all_reduce_seconds / e.bound_seconds);
   }
-  return text;
+  return text + strategy_lines(e);
 }
 
 std::string copy_lines(const Explanation& e) { return e.copies.has_value() ? to_text(*e.copies) : ""; }

@@ -1,8 +1,12 @@
 #include "common/plan/explain_uplinks.h"
 
+#include <numeric>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/plan/all_reduce_bound.h"
 #include "common/plan/uplinks.h"
 
 namespace gleaner::plan {
@@ -27,6 +31,15 @@ absl::Status explain_one_more(const Topology& topology, uint32_t workers, uint32
   return absl::OkStatus();
 }
 
+void explain_all_strategies(const Topology& topology, const Plan& plan, Explanation& explanation) {
+  std::vector<uint32_t> hosts(plan.members.size());
+  std::iota(hosts.begin(), hosts.end(), 0);
+  const AllReduceBound bound =
+      all_reduce_bound(topology, hosts, plan.workers, static_cast<double>(explanation.stream_bytes));
+  explanation.all_strategies_seconds = bound.seconds;
+  explanation.all_strategies_limits = describe_limits(bound, topology);
+}
+
 }  // namespace
 
 absl::Status explain_uplinks(const Topology& topology, const Plan& plan, Explanation& explanation) {
@@ -42,6 +55,7 @@ absl::Status explain_uplinks(const Topology& topology, const Plan& plan, Explana
     GLN_ASSIGN_OR_RETURN(const UplinkBound alone, bound_with_uplinks(topology, workers, 0, bytes));
     explanation.all_reduce_seconds = alone.seconds;
   }
+  explain_all_strategies(topology, plan, explanation);
   if (busiest.seconds > explanation.seconds * (1 + 1e-9)) {
     explanation.seconds = busiest.seconds;
     explanation.binding_link = describe(topology, busiest.link);

@@ -86,6 +86,24 @@ def test_the_uplink_that_binds_is_named():
     assert "One more    summer has no host left in this network" in text
 
 
+def test_the_bound_of_all_strategies_is_beside_that_of_summers():
+    """Each rack sends what its two halves have in common once, where owners send it for each worker."""
+    network = ["--topology", "racks:2x4", "--bandwidth", "10Gbit", "--uplink", "10Gbit", "--workers", 8]
+    found = plan(*network, "--bytes", "64MiB")
+    assert found["all_strategies_bound_seconds"] == pytest.approx(2 * 7 / 8 * (64 << 20) * 8 / 10e9)
+    assert found["bound_seconds"] == pytest.approx(4 * (64 << 20) * 8 / 10e9)
+    text = run(*network, "--bytes", "64MiB").stdout
+    assert "of the bound of summers, 215 ms" in text
+    assert "Strategies  none takes less than 94 ms, by the links of 8 hosts\n" in text
+    assert "'gleaner strategies' compares them" in text
+
+
+def test_no_other_strategy_is_suggested_at_one_switch():
+    found = plan("--topology", "star:8", "--workers", 8, "--bytes", "64MiB")
+    assert found["all_strategies_bound_seconds"] == pytest.approx(found["bound_seconds"])
+    assert "compares them" not in run("--topology", "star:8", "--workers", 8, "--bytes", "64MiB").stdout
+
+
 def test_wide_uplinks_do_not_bind():
     numbers = ["--workers", 8, "--summers", 4, "--bytes", "64MiB"]
     network = plan("--topology", "racks:3x4", "--bandwidth", "10Gbit", *numbers)

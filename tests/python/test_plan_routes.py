@@ -163,6 +163,7 @@ def check_bound(network, file: Path, workers, summers):
     found = plan("--topology", file, "--workers", workers, "--summers", summers, "--bytes", "64MiB")
     assert found["bound_seconds"] == pytest.approx(least_seconds(network, workers, summers, 64 << 20), rel=1e-6)
     assert found["seconds"] >= found["bound_seconds"] * (1 - 1e-9)
+    assert found["all_strategies_bound_seconds"] <= found["bound_seconds"] * (1 + 1e-9)
     assert found["seconds"] <= found["bound_seconds"] * 1.05, "the partitions follow other shares"
 
 
