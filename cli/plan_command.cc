@@ -80,12 +80,9 @@ absl::Status run_fleet_plan(const PlanFlags& flags, const plan::Fleet& fleet, st
   return print_plan(flags, plan, plan::explain(plan), {});
 }
 
-// Prints the plan of machines in a network, whose links between switches limit a step, too.
-absl::Status run_network_plan(const PlanFlags& flags, const topology::Topology& topology, const plan::Fleet& fleet,
-                              std::vector<plan::Tensor> tensors) {
-  GLN_RETURN_IF_ERROR(plan::validate(fleet));
-  const auto bound = plan::bound_with_uplinks(topology, fleet.n(), fleet.k(), total_bytes(tensors));
-  if (!bound.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", bound.status().message()));
+// Returns who is where in a network, and what else could be done there.
+absl::StatusOr<PlanContext> context_of(const PlanFlags& flags, const topology::Topology& topology,
+                                       const plan::Fleet& fleet, const std::vector<plan::Tensor>& tensors) {
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   PlanContext context{.advice = PricedAdvice{.workers = fleet.n()}};
   GLN_ASSIGN_OR_RETURN(context.advice->advice,
@@ -99,9 +96,21 @@ absl::Status run_network_plan(const PlanFlags& flags, const topology::Topology& 
   for (uint32_t member = 0; member < fleet.n() + fleet.k(); ++member) {
     context.nodes.push_back(topology.hosts()[member].name);
   }
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet, std::move(tensors), 1, bound->shares));
+  return context;
+}
+
+// Prints the plan of machines in a network, whose links between switches limit a step, too.
+absl::Status run_network_plan(const PlanFlags& flags, const topology::Topology& topology, const plan::Fleet& fleet,
+                              std::vector<plan::Tensor> tensors) {
+  GLN_RETURN_IF_ERROR(plan::validate(fleet));
+  const auto loads = plan::link_loads(topology, fleet.n(), fleet.k());
+  if (!loads.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", loads.status().message()));
+  GLN_ASSIGN_OR_RETURN(const plan::UplinkBound bound,
+                       plan::bound_with_uplinks(topology, *loads, fleet.n(), fleet.k(), total_bytes(tensors)));
+  GLN_ASSIGN_OR_RETURN(const PlanContext context, context_of(flags, topology, fleet, tensors));
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet, std::move(tensors), 1, bound.shares));
   plan::Explanation explanation = plan::explain(plan);
-  GLN_RETURN_IF_ERROR(plan::explain_uplinks(topology, plan, explanation));
+  GLN_RETURN_IF_ERROR(plan::explain_uplinks(topology, *loads, bound, plan, explanation));
   return print_plan(flags, plan, std::move(explanation), context);
 }
 

@@ -7,7 +7,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/plan/all_reduce_bound.h"
-#include "common/plan/uplinks.h"
 
 namespace gleaner::plan {
 namespace {
@@ -42,16 +41,15 @@ void explain_all_strategies(const Topology& topology, const Plan& plan, Explanat
 
 }  // namespace
 
-absl::Status explain_uplinks(const Topology& topology, const Plan& plan, Explanation& explanation) {
+absl::Status explain_uplinks(const Topology& topology, const LinkLoads& loads, const UplinkBound& bound,
+                             const Plan& plan, Explanation& explanation) {
   const uint32_t workers = plan.workers;
   const auto summers = static_cast<uint32_t>(plan.members.size()) - workers;
-  const auto bytes = static_cast<double>(explanation.stream_bytes);
-  GLN_ASSIGN_OR_RETURN(const LinkLoads loads, link_loads(topology, workers, summers));
-  GLN_ASSIGN_OR_RETURN(const UplinkBound bound, bound_with_uplinks(topology, loads, workers, summers, bytes));
   const BusiestLink busiest = busiest_link(loads, owned_bytes(plan));
   explanation.without_uplinks_seconds = explanation.bound_seconds;
   explanation.bound_seconds = explanation.all_reduce_seconds = bound.seconds;
   if (summers > 0) {
+    const auto bytes = static_cast<double>(explanation.stream_bytes);
     GLN_ASSIGN_OR_RETURN(const UplinkBound alone, bound_with_uplinks(topology, workers, 0, bytes));
     explanation.all_reduce_seconds = alone.seconds;
   }

@@ -80,11 +80,7 @@ size_t LinearProgram::entering_column(const Row& row) const {
     if (row[column] >= -kLeastPivot) continue;
     const double ratio = std::max(costs_[column], 0.0) / -row[column];
     const bool ties = best != kNone && std::abs(ratio - least) <= kTie;
-<<<<<<< ours
-    // Among equal ratios, the largest pivot has the least rounding error.
-=======
     // The largest pivot of equal ratios has the least rounding error.
->>>>>>> theirs
     const bool is_better = by_index_ ? ties && column_[column] < column_[best] : ties && row[column] < row[best];
     if (ties ? !is_better : ratio >= least) continue;
     best = column;

@@ -1,6 +1,7 @@
 #include "common/strategy/models.h"
 
 #include <algorithm>
+#include <numbers>
 
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
@@ -83,6 +84,17 @@ absl::StatusOr<Models> model(const ModelRequest& request) {
     models.cuts.push_back({spec, cut_of(schedule)});
   }
   return models;
+}
+
+void warm_up(const Models& models, absl::FunctionRef<bool()> goes_on) {
+  for (double bytes = 64; bytes <= 256 << 20; bytes *= std::numbers::sqrt2) {
+    const auto size = static_cast<uint64_t>(bytes);
+    const NewTensor tensor{.bytes = size, .by_default = plan::default_partition_bytes(models.fleet, size)};
+    for (const Candidate& candidate : models.candidates) {
+      if (!goes_on()) return;
+      seconds_of_new(std::span(&candidate, 1), tensor);
+    }
+  }
 }
 
 }  // namespace gleaner::strategy

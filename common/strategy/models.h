@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/collective/spec.h"
 #include "common/plan/model.h"
@@ -49,5 +50,9 @@ ModelRequest request_for(const plan::Plan& plan, std::shared_ptr<const JobNetwor
 
 // Errors: those of candidates(), and InvalidArgument if a schedule of the plan does not serve its workers.
 absl::StatusOr<Models> model(const ModelRequest& request);
+
+// Asks for the times of tensors of all usual sizes, so that those who ask later do not wait for simulations. Ends early
+// when `goes_on` returns false.
+void warm_up(const Models& models, absl::FunctionRef<bool()> goes_on);
 
 }  // namespace gleaner::strategy

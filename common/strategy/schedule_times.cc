@@ -13,7 +13,9 @@ namespace {
 
 constexpr double kLeastBytes = 64;       // below that, sizes are between 0 and this one
 constexpr double kSizesPerOctave = 2;    // that are simulated
-constexpr uint64_t kFewPartitions = 8;   // up to which each number is simulated
+constexpr double kFewPartitions = 8;     // up to which each number is simulated
+constexpr double kFewMessages = 4096;    // as many partitions as have so few messages are simulated, too
+constexpr uint64_t kLeastOfSteady = 32;  // partitions, before those that follow count as steady
 constexpr double kSteady = 0.01;         // by which the times of further partitions may differ
 constexpr double kManyPartitions = 1e9;  // so many that only each further one counts
 
@@ -62,7 +64,8 @@ double ScheduleTimes::simulated(uint64_t count, double partition_bytes) const {
 }
 
 ScheduleTimes::Stream ScheduleTimes::stream(double count, double partition_bytes) const {
-  if (count <= kFewPartitions && count * static_cast<double>(messages_) <= kMostMessages) {
+  const double messages = count * static_cast<double>(messages_);
+  if (messages <= kFewMessages || (count <= kFewPartitions && messages <= kMostMessages)) {
     return {count, simulated(static_cast<uint64_t>(count), partition_bytes), 0};
   }
   const double least = job_.stream_seconds_per_byte * partition_bytes;  // that the busiest channel needs
@@ -74,7 +77,8 @@ ScheduleTimes::Stream ScheduleTimes::stream(double count, double partition_bytes
     if (static_cast<double>(next) >= count) return stream;
     stream.partitions = static_cast<double>(next);
     stream.seconds = seconds;
-    if (stream.each >= (1 - kSteady) * least && std::abs(stream.each - before) <= kSteady * before) break;
+    const bool is_long = next >= kLeastOfSteady;
+    if (is_long && stream.each >= (1 - kSteady) * least && std::abs(stream.each - before) <= kSteady * before) break;
   }
   stream.each = std::max(stream.each, least);
   return stream;

@@ -3,9 +3,9 @@
 // concurrent use.
 //
 // A tensor in k partitions of p bytes is simulated when its time is asked for, and what was simulated is kept: k up to
-// 8 and powers of two, and p powers of the square root of 2. Between them times are linear in p, and in k. Partitions
-// that follow take as long as the last ones once these keep the busiest channel busy, or when kMostMessages end the
-// simulations.
+// 8, or if they have few messages, else powers of two; p powers of the square root of 2. Between them times are linear
+// in p, and in k. Partitions that follow take as long as the last ones once these keep the busiest channel busy, or
+// when kMostMessages end the simulations.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,20 @@
 #include "coordinator/service/model_thread.h"
 
+#include <chrono>
 #include <utility>
 
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
+#include "common/strategy/models.h"
 #include "coordinator/planning/modelling.h"
 
 namespace gleaner::coordinator {
+namespace {
+
+// By which an answer may be late, so that the job's thread waits for no simulation.
+constexpr std::chrono::seconds kWarmUp(1);
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ModelThread>> ModelThread::start(std::function<void(Modelled)> answer) {
   auto made = std::unique_ptr<ModelThread>(new ModelThread(std::move(answer)));
@@ -39,6 +47,9 @@ void ModelThread::run() {
     }
     if (task.job.expired()) continue;
     auto models = Modelling::carry_out(*task.request);
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point end = Clock::now() + kWarmUp;
+    if (models.ok()) strategy::warm_up(*models, [&] { return Clock::now() < end; });
     answer_({std::move(task.job), std::move(task.request), std::move(models)});
   }
 }
