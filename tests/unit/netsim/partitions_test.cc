@@ -74,26 +74,27 @@ collective::Schedule of_three(std::vector<std::vector<Op>> programs) {
 Op send(uint32_t peer) { return {OpKind::kSend, Take::kCopy, peer, 0, {0, 1}}; }
 Op receive(uint32_t peer) { return {OpKind::kReceive, Take::kCopy, peer, 0, {0, 1}}; }
 
-// The link of host 0 carries one of two partitions in 0.2 s. Those of hosts 1 and 2 are fast; the one of host 2 has a
-// latency of 1 s. So rank 1, whose limit is one partition, has its first one in flight until 1 s, when a message of
-// rank 2 arrives.
-double seconds_with_late_third(std::vector<std::vector<Op>> programs) {
-  const double slow = kCutBytes / 2 * 8 / 0.2, fast = 10'000 * slow;
-  const topology::Network net =
-      make_network(*topology::Topology::make({{"a", {}}, {"b", {}}, {"c", {}}}, {{"switch"}},
-                                             {{0, 3, slow, slow, 0}, {1, 3, fast, fast, 0}, {2, 3, fast, fast, 1}}));
+// The link of host 0 carries one of two partitions in `seconds`. Those of hosts 1 and 2 are fast; the one of host 2 has
+// a latency. So rank 1, whose limit is one partition, has its first one in flight until a message of rank 2 arrives.
+double seconds_with_late_third(std::vector<std::vector<Op>> programs, double seconds, double latency) {
+  const double slow = kCutBytes / 2 * 8 / seconds, fast = 10'000 * slow;
+  const topology::Network net = make_network(
+      *topology::Topology::make({{"a", {}}, {"b", {}}, {"c", {}}}, {{"switch"}},
+                                {{0, 3, slow, slow, 0}, {1, 3, fast, fast, 0}, {2, 3, fast, fast, latency}}));
   return run_cut(of_three(std::move(programs)), net, 2, 1).seconds;
 }
 
-// The second partition of rank 1 answers rank 0 before its turn, since a message of it has come at 0.6 s. In its turn
-// the answer would arrive at 1.2 s.
+// The second partition of rank 1 answers rank 0 before its turn, since a message of it has come at 6 ms. In its turn,
+// the answer would arrive at 9.9 ms; and rank 0 would ask for it at 10 ms.
 TEST(Partitions, MessageAdmitsBeyondTheLimit) {
-  expect_about(seconds_with_late_third({{send(1), receive(1)}, {receive(0), send(0), receive(2)}, {send(1)}}), 1);
+  expect_about(
+      seconds_with_late_third({{send(1), receive(1)}, {receive(0), send(0), receive(2)}, {send(1)}}, 2e-3, 7.9e-3),
+      8e-3);
 }
 
-// Rank 1 sends its second partition before its turn, since rank 0 has waited for it for a tick (5 ms).
+// Rank 1 sends its second partition before its turn, since rank 0 has waited for it for a tick (5 ms): from 0.21 s on.
 TEST(Partitions, QuestionAdmitsBeyondTheLimit) {
-  expect_about(seconds_with_late_third({{receive(1)}, {send(0), receive(2)}, {send(1)}}), 1);
+  expect_about(seconds_with_late_third({{receive(1)}, {send(0), receive(2)}, {send(1)}}, 0.2, 0.3), 0.41);
 }
 
 // Returns the sizes of the partitions that the planner makes of a tensor with a schedule.
