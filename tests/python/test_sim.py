@@ -1,5 +1,6 @@
 """Tests the command `gleaner sim`: its JSON against closed forms, its sweeps and its errors."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -73,6 +74,50 @@ def test_summers_keep_a_rank_map(tmp_path):
     (tmp_path / "map").write_text("".join(f"host-{host} slots=1\n" for host in (4, 5, 6, 7, 0, 1)))
     plain = sim("racks:2x4", "summers", *job)["seconds"]
     assert sim("racks:2x4", "summers", *job, "--rank-map", tmp_path / "map")["seconds"] == pytest.approx(plain)
+
+
+def partitions(members):
+    """Yields all partitions of a list into parts."""
+    if not members:
+        yield []
+        return
+    for rest in partitions(members[1:]):
+        yield [members[:1], *rest]
+        for i, part in enumerate(rest):
+            yield [*rest[:i], members[:1] + part, *rest[i + 1 :]]
+
+
+def least_cut(network, part):
+    """Returns the least bandwidth of links that separate some hosts from the others, in Gbit/s."""
+    switches = [switch["name"] for switch in network["switches"]]
+    cuts = []
+    for sides in itertools.product((False, True), repeat=len(switches)):
+        inside = {*part, *itertools.compress(switches, sides)}
+        cuts.append(
+            sum(link["bandwidth"] for link in network["links"] if (link["a"] in inside) != (link["b"] in inside))
+        )
+    return min(cuts) / 1e9
+
+
+@pytest.mark.parametrize("seed", [0, 4, 6, 10, 16, 17, 20])
+def test_the_bound_is_that_of_the_best_partition(tmp_path, seed):
+    network, workers, summers = random_tree(seed)
+    workers, summers = min(workers, 5), min(summers, 2)
+    (tmp_path / "network.json").write_text(json.dumps(network))
+    members = [host["name"] for host in network["hosts"]][: workers + summers]
+    used = {*members, *(switch["name"] for switch in network["switches"])}
+    network["links"] = [link for link in network["links"] if link["a"] in used]
+    best = 0
+    for parts in partitions(members):
+        cuts = [(least_cut(network, part), any(name in members[:workers] for name in part)) for part in parts]
+        of_workers = [cut for cut, is_worker in cuts if is_worker]
+        n = len(of_workers)
+        if n > 1:
+            helping = (n - 2) / n * sum(cut for cut, is_worker in cuts if not is_worker)
+            best = max(best, 1 / min(of_workers), 2 * (n - 1) / (sum(of_workers) + helping))
+    job = ["--ranks", workers, "--summers", summers]
+    result = sim(tmp_path / "network.json", "summers", *job)
+    assert result["bound_seconds"] == pytest.approx(best * 64 * MIB * 8 / 1e9, rel=1e-9)
 
 
 def test_a_fast_host_lowers_the_bound(tmp_path):
