@@ -71,7 +71,7 @@ struct RackTimes {
 std::vector<Rack> describe_racks(const topology::Network& network, const collective::Groups& racks);
 
 // Compares the flat strategies, summers colocated with all workers and no others, and a ring, with racks. Requires two
-// racks or more. InvalidArgument: the links are no tree.
+// racks or more. Errors are those of plan::bound_with_uplinks().
 absl::StatusOr<RackTimes> compare_racks(const topology::Network& network, const collective::Groups& racks);
 
 }  // namespace gleaner::strategy
