@@ -187,6 +187,19 @@ def test_no_simulated_sum_is_faster_than_the_bound(case):
     assert answer("sim", *network, "--ranks", workers, "--algorithm", "summers")["seconds"] >= bound * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_no_simulated_time_in_a_random_network_is_below_its_bound(tmp_path, seed):
+    network = random_mesh(seed)
+    file = tmp_path / "network.json"
+    file.write_text(json.dumps(network))
+    workers = len(network["hosts"])
+    flags = ["--topology", file, "--bytes", "16MiB"]
+    found = plan(*flags, "--workers", workers)
+    summers, ring = (answer("sim", *flags, "--algorithm", name)["seconds"] for name in ("summers", "ring"))
+    assert summers >= found["bound_seconds"] * (1 - 1e-9)
+    assert min(summers, ring) >= found["all_strategies_bound_seconds"] * (1 - 1e-9)
+
+
 def test_strategies_compare_summers_near_the_bound(case):
     _, file, workers, summers = case
     network = ["--topology", file, "--summers", summers]
