@@ -13,6 +13,7 @@
 #include "common/collective/groups.h"
 #include "common/collective/two_level.h"
 #include "common/plan/uplinks.h"
+#include "common/ranks/annealing.h"
 #include "common/strategy/networked_strategy.h"
 #include "common/strategy/probed_racks.h"
 #include "common/strategy/rack_times.h"
@@ -143,7 +144,11 @@ absl::Status find_rank_maps(const Env& env, coordinator::Options& options) {
     env.log->info("groups of near hosts, by probes", "hosts", groups);
   }
   auto found = strategy::find_rank_maps(options.reduction.strategy, network, options.workers);
-  if (!found.ok()) return flag_error(flag_of_failure(options), found.status().message());
+  if (!found.ok()) {
+    const bool too_many = options.workers > ranks::kMaxSearchHosts;
+    return flag_error(flag_of_failure(options),
+                      absl::StrCat(found.status().message(), too_many ? "; --rank-map identity needs no search" : ""));
+  }
   if (!found->network.mapped.empty()) env.log->info("rank maps", "seconds", describe(found->network.mapped));
   take(*std::move(found), options.reduction);
   return absl::OkStatus();

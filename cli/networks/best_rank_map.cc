@@ -1,5 +1,6 @@
 #include "cli/networks/best_rank_map.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,14 @@ absl::StatusOr<ranks::RankMap> best_rank_map(const collective::Schedule& schedul
     searching(done);
     return true;
   };
-  if (auto map = ranks::hdrm_start(schedule, network.topology)) options.starts.push_back(*std::move(map));
+  std::optional<ranks::RankMap> hdrm = ranks::hdrm_start(schedule, network.topology);
+  if (network.topology.host_count() > ranks::kMaxSearchHosts) {
+    if (hdrm) return *std::move(hdrm);
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rank-map best: the topology has ", network.topology.host_count(), " hosts; a search takes ",
+                     ranks::kMaxSearchHosts, " at most. Give --rank-map identity, or on a BiGraph --algorithm hdrm"));
+  }
+  if (hdrm) options.starts.push_back(*std::move(hdrm));
   absl::StatusOr<ranks::FoundMap> found = ranks::find_rank_map(schedule, network, bytes, options);
   if (found.ok()) return std::move(found->host_of);
   return absl::Status(found.status().code(), absl::StrCat("--rank-map best: ", found.status().message()));

@@ -83,6 +83,25 @@ absl::StatusOr<uint32_t> ranks_of(const RanksFlags& flags, const Topology& topol
   return static_cast<uint32_t>(flags.ranks);
 }
 
+// Checks, before anything is computed, that HDRM needs no search or that the search takes all hosts. The distances of
+// groups need memory for each two hosts.
+absl::Status check_size(const RanksFlags& flags, const Topology& topology, uint32_t ranks) {
+  if (topology.host_count() <= ranks::kMaxSearchHosts) return absl::OkStatus();
+  const auto invalid = [&](const auto&... parts) {
+    return absl::InvalidArgumentError(absl::StrCat("--topology has ", topology.host_count(), " hosts; ", parts...));
+  };
+  if (flags.groups > 0) {
+    return invalid("--groups takes ", ranks::kMaxSearchHosts, " at most; leave it out, or give a smaller topology");
+  }
+  if (flags.algorithm == kHdrm) {
+    const absl::Status applies = ranks::hdrm(topology, ranks).status();
+    if (applies.ok()) return absl::OkStatus();
+    return invalid("a search takes ", ranks::kMaxSearchHosts, " at most, and HDRM does not apply: ", applies.message());
+  }
+  return invalid("a search for a rank map takes ", ranks::kMaxSearchHosts,
+                 " at most; give a smaller topology, or on a BiGraph --algorithm hdrm, which needs no search");
+}
+
 absl::StatusOr<ranks::Groups> groups_of(const RanksFlags& flags, const topology::Network& network) {
   const uint32_t hosts = network.topology.host_count();
   if (flags.groups == 0) return ranks::Groups();
@@ -169,14 +188,10 @@ absl::Status run_ranks(const RanksFlags& flags) {
   const auto bytes = parse_bytes(flags.bytes);
   if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat("--bytes: ", bytes.status().message()));
   GLN_ASSIGN_OR_RETURN(Topology topology, topology_of(flags.topology));
-  if (topology.host_count() > ranks::kMaxSearchHosts) {
-    return absl::InvalidArgumentError(absl::StrCat("--topology has ", topology.host_count(),
-                                                   " hosts; rank maps are found for ", ranks::kMaxSearchHosts,
-                                                   " at most"));
-  }
   const SystemEnv system({"gleaner", LogLevel::kError});
   ProgressReport progress(*system.env().clock, own_command("ranks"));
   GLN_ASSIGN_OR_RETURN(const uint32_t ranks, ranks_of(flags, topology));
+  GLN_RETURN_IF_ERROR(check_size(flags, topology, ranks));
   GLN_ASSIGN_OR_RETURN(const Schedule schedule, schedule_of(flags, topology, ranks));
   const topology::Network network = topology::make_network(std::move(topology));
   progress.update([] { return "the schedule is made"; });
@@ -211,7 +226,7 @@ void add_ranks(flags::Command& app, Context& context) {
       .required();
   ranks.add_text("--bytes", flags->bytes, "Bytes of the vector: 100MiB, 4096, ...").required();
   ranks.add_number("--ranks", flags->ranks, "Ranks, each on a host that the search chooses [default: one on each host]")
-      .between(int64_t{1}, int64_t{ranks::kMaxSearchHosts});
+      .between(int64_t{1}, int64_t{collective::kMaxRanks});
   ranks
       .add_number("--groups", flags->groups,
                   "Divide the hosts into so many groups by the latencies between them, and begin the search with "

@@ -134,6 +134,12 @@ def test_probes_give_groups(tmp_path):
     assert all(entry["place"] == [] for entry in answer["ranks"])
 
 
+def test_hdrm_needs_no_search_and_takes_thousands_of_hosts():
+    answer = ranks("bigraph:32x128", "hdrm")
+    assert len(hosts(answer)) == 4096
+    assert answer["conflicts"] == 0 < answer["identity_conflicts"]
+
+
 def test_text_outputs_agree_with_json(tmp_path):
     arguments = ("--topology", shuffled_racks(tmp_path), "--algorithm", "ring", "--bytes", "1MiB")
     text = {output: run(*arguments, "-o", output).stdout for output in ("hostfile", "rankfile", "table", "explain")}
@@ -188,8 +194,10 @@ GOOD = {"--topology": "racks:2x4", "--algorithm": "ring", "--bytes": "1MiB"}
         ({"--time-limit": "nan"}, "--time-limit"),
         ({"--seed": "x"}, "--seed"),
         ({"-o": "yaml"}, "--output"),
-        ({"--topology": "star:2049"}, "--topology has 2049 hosts; rank maps are found for 2048 at most"),
-        ({"--topology": "star:2049", "--ranks": 4}, "rank maps are found for 2048 at most"),
+        ({"--topology": "star:2049"}, "--topology has 2049 hosts; a search for a rank map takes 2048 at most"),
+        ({"--topology": "star:2049", "--ranks": 4}, "or on a BiGraph --algorithm hdrm, which needs no search"),
+        ({"--topology": "star:2049", "--algorithm": "hdrm"}, "takes 2048 at most, and HDRM does not apply"),
+        ({"--topology": "bigraph:32x128", "--algorithm": "hdrm", "--groups": 2}, "--groups takes 2048 at most"),
     ],
 )
 def test_errors_name_the_flag(changed, message):
