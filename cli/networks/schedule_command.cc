@@ -110,12 +110,6 @@ absl::StatusOr<collective::Schedule> schedule_of(const ScheduleFlags& flags) {
   GLN_ASSIGN_OR_RETURN(spec.group_sizes, parse_counts("--group-sizes", flags.group_sizes));
   GLN_ASSIGN_OR_RETURN(spec.masters.global, parse_counts("--global-chunks", flags.global_chunks));
   GLN_ASSIGN_OR_RETURN(spec.masters.local, parse_counts("--local-chunks", flags.local_chunks));
-  if (collective.postcondition == collective::Postcondition::kAllReduce && flags.algorithm == "racks" &&
-      spec.factors.empty() && spec.group_sizes.empty()) {
-    return absl::InvalidArgumentError(
-        "give --stages RACKS,HOSTS, for example --stages 4,8 for 32 ranks: racks needs the number of racks, and of "
-        "ranks in each; or --group-sizes");
-  }
   absl::StatusOr<collective::Schedule> schedule = collective::make_schedule(spec, collective);
   if (schedule.ok()) return schedule;
   return absl::InvalidArgumentError(
@@ -161,7 +155,7 @@ void add_schedule(flags::Command& app, Context& context) {
   schedule.add_text(
       "--stages", flags->stages,
       "blueconnect: factors of the number of ranks, inner stage first [default: its prime factors]; racks: "
-      "RACKS,HOSTS; two-level: GROUPS,RANKS [default: as many groups as the square root of ranks]");
+      "RACKS,HOSTS; two-level: GROUPS,RANKS [default of both: as many groups as the square root of ranks]");
   schedule
       .add_number("--radix", flags->radix,
                   "bcube: ranks in a group [default: 4, or the least of which the number of ranks is a power]")

@@ -206,7 +206,7 @@ def test_large_schedules_are_written_whole() -> None:
         (["--algorithm", "blueconnect", "--ranks", "12", "--stages", "3,x"], "--stages: 'x' is no number of ranks"),
         (["--algorithm", "blueconnect", "--ranks", "12", "--stages", "3,,4"], "--stages: '' is no number of ranks"),
         (["--algorithm", "blueconnect", "--ranks", "12", "--stages", "3,5"], "give factors of 12, for example 2,2,3"),
-        (["--algorithm", "racks", "--ranks", "12"], "give --stages RACKS,HOSTS"),
+        (["--algorithm", "racks", "--ranks", "12", "--stages", "5,2"], "give factors of 12, for example 2,2,3"),
         (["--algorithm", "bcube", "--ranks", "12", "--radix", "5"], "--radix 5: bcube needs a power of the radix"),
         (["--algorithm", "bcube", "--ranks", "12", "--radix", "1"], "--radix"),
         (
