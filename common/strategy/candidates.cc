@@ -166,6 +166,22 @@ struct StagesFor {
   size_t most;
 };
 constexpr StagesFor kStagesFor[] = {{double{1 << 30}, 8}, {double{64 << 10}, 4}};
+constexpr size_t kLookedAt = 64;  // of the best ones, among which are some with equal steps
+
+// Returns the fewest factors, but at least two, whose stages have the same steps. A stage of 2^k ranks halves in k
+// steps, which are those of k stages of two ranks. So adjacent powers of two are multiplied.
+std::vector<uint32_t> fewest_stages(const std::vector<uint32_t>& factors) {
+  std::vector<uint32_t> merged;
+  for (const uint32_t factor : factors) {
+    if (!merged.empty() && std::has_single_bit(merged.back()) && std::has_single_bit(factor)) {
+      merged.back() *= factor;
+    } else {
+      merged.push_back(factor);
+    }
+  }
+  if (merged.size() == 1) merged = {2, merged[0] / 2};
+  return merged;
+}
 
 // The stages of BlueConnect: what they take on a network, by Eq. 7.
 class Stages {
@@ -177,9 +193,15 @@ class Stages {
     const auto ranks = static_cast<uint32_t>(placed_.host_of.size());
     std::vector<std::vector<uint32_t>> all;
     for (const StagesFor& size : kStagesFor) {
-      auto some = best_factorizations(
-          ranks, size.most, [&](uint32_t below, uint32_t factor) { return seconds(below, factor, size.bytes); });
-      for (std::vector<uint32_t>& stages : some) {
+      const auto some = best_factorizations(
+          ranks, kLookedAt, [&](uint32_t below, uint32_t factor) { return seconds(below, factor, size.bytes); });
+      std::vector<std::vector<uint32_t>> of_size;
+      for (const std::vector<uint32_t>& factors : some) {
+        std::vector<uint32_t> stages = fewest_stages(factors);
+        if (of_size.size() == size.most) break;
+        if (std::ranges::find(of_size, stages) == of_size.end()) of_size.push_back(std::move(stages));
+      }
+      for (std::vector<uint32_t>& stages : of_size) {
         if (std::ranges::find(all, stages) == all.end()) all.push_back(std::move(stages));
       }
     }
@@ -193,11 +215,13 @@ class Stages {
   };
 
   // One term of BlueConnect's Eq. 7. The bandwidth that a rank has at this stage, there the least of those of the tiers
-  // below, is that of the busiest channel.
+  // below, is that of the busiest channel. A stage that halves has the steps of stages of two ranks.
   double seconds(uint32_t below, uint32_t factor, double bytes) {
+    if (factor > 2 && std::has_single_bit(factor)) {
+      return seconds(below, 2, bytes) + seconds(2 * below, factor / 2, bytes);
+    }
     const Ring& ring = ring_of(below, factor);
-    const double steps = std::has_single_bit(factor) ? std::countr_zero(factor) : factor - 1;
-    return 2 * (steps * ring.latency_seconds + (factor - 1.0) / factor * (bytes / below) * ring.seconds_per_byte);
+    return 2 * (factor - 1) * (ring.latency_seconds + bytes / below / factor * ring.seconds_per_byte);
   }
 
   const Ring& ring_of(uint32_t below, uint32_t factor) {

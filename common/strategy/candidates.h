@@ -82,10 +82,10 @@ std::string name_of(const Candidate& candidate);
 // Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the network, and CPU summers, which
 // are the hosts after them; summers come first. The others are every algorithm that serves n ranks: bcube with its
 // default radix, blueconnect with the factorizations of n that are fastest by its Eq. 7 (the best 8 for large tensors
-// and the best 4 for small ones), and, if the workers are in racks (rack_times.h), racks and two-level with these
-// groups. A schedule has the ranks of its entry in `mapped` (rank_maps.h); without one, worker i has rank i, and groups
-// are consecutive workers. `local_ranks`: of each worker. InvalidArgument: there are fewer hosts than members, no
-// worker, or the links are no tree.
+// and the best 4 for small ones, of those with equal steps the one with fewest stages), and, if the workers are in
+// racks (rack_times.h), racks and two-level with these groups. A schedule has the ranks of its entry in `mapped`
+// (rank_maps.h); without one, worker i has rank i, and groups are consecutive workers. `local_ranks`: of each worker.
+// InvalidArgument: there are fewer hosts than members, no worker, or the links are no tree.
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& network, uint32_t workers, uint32_t summers,
                                                   std::span<const MappedSpec> mapped = {}, uint32_t local_ranks = 1);
 

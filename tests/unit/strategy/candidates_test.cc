@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "common/plan/schedule_name.h"
+#include "common/ranks/random.h"
 #include "common/topology/builders.h"
 #include "tests/unit/strategy/links.h"
 
@@ -110,6 +114,59 @@ TEST(Candidates, StagesFitTheNetwork) {
   EXPECT_LE(blueconnects, 12u);
   model_of(*all, "blueconnect 16,3,3");
   EXPECT_THAT(least, DoubleNear(model_of(*all, "blueconnect 16,3,3").stream_seconds_per_byte, 1e-15));
+}
+
+// Returns all ordered factorizations of `rest` into factors of 2 and more.
+std::vector<std::vector<uint32_t>> ordered_factorizations(uint32_t rest) {
+  if (rest == 1) return {{}};
+  std::vector<std::vector<uint32_t>> all;
+  for (uint32_t factor = 2; factor <= rest; ++factor) {
+    if (rest % factor != 0) continue;
+    for (std::vector<uint32_t>& factors : ordered_factorizations(rest / factor)) {
+      factors.insert(factors.begin(), factor);
+      all.push_back(std::move(factors));
+    }
+  }
+  return all;
+}
+
+// Compares the candidates with all stages, in random racks: no other stages are faster, by the models of the schedules.
+TEST(Candidates, NoOtherStagesAreFaster) {
+  ranks::Random random(1);
+  for (const auto& [racks, hosts] : {std::pair{3u, 4u}, {4u, 3u}, {4u, 16u}, {8u, 8u}, {6u, 16u}}) {
+    const uint32_t workers = racks * hosts;
+    const double uplink = kBits * (0.5 + hosts * random.uniform());
+    const auto network = make_network(*topology::racks(racks, hosts, {kBits, uplink, 1e-6 + 20e-6 * random.uniform()}));
+    const auto all = candidates(network, workers, 0);
+    ASSERT_TRUE(all.ok()) << all.status();
+    std::vector<Candidate> others;
+    for (std::vector<uint32_t>& factors : ordered_factorizations(workers)) {
+      if (factors.size() == 1) continue;
+      others.push_back(*candidate_of(network, workers, {.algorithm = "blueconnect", .factors = std::move(factors)}));
+    }
+    for (double bytes = 64; bytes <= 1 << 30; bytes *= 4) {
+      const auto least = [&](const std::vector<Candidate>& some) {
+        double seconds = std::numeric_limits<double>::infinity();
+        for (const Candidate& each : some) {
+          if (!name_of(each).starts_with("blueconnect")) continue;
+          seconds = std::min(seconds, each.model.seconds(bytes, 4 << 20));
+        }
+        return seconds;
+      };
+      EXPECT_LE(least(*all), least(others) * (1 + 1e-9)) << workers << " " << bytes;
+    }
+  }
+}
+
+// Stages of 2^k ranks have the steps of halving, however they are divided.
+TEST(Candidates, StagesWithEqualStepsAreOne) {
+  const auto all = candidates(star(64), 64, 0);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(std::ranges::count_if(*all, [](const Candidate& each) { return name_of(each).starts_with("blueconnect"); }),
+            1);
+  const Model one = model_of(*all, "blueconnect 2,32");
+  const Candidate other = *candidate_of(star(64), 64, {.algorithm = "blueconnect", .factors = {4, 2, 8}});
+  EXPECT_NEAR(other.model.seconds(1 << 20, 1 << 20), one.seconds(1 << 20, 1 << 20), 1e-12);
 }
 
 TEST(Candidates, AlgorithmsThatDoNotServeAreLeftOut) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace gleaner::strategy {
 namespace {
@@ -51,6 +52,17 @@ TEST(Factorizations, TheBestOfAll) {
     const std::vector<Factors> best = best_factorizations(ranks, 5, stage);
     ASSERT_EQ(best.size(), 5u);
     for (size_t i = 0; i < best.size(); ++i) EXPECT_NEAR(sum(best[i]), expected[i], 1e-9) << ranks;
+  }
+}
+
+// 1,024 has 512 ordered factorizations, 512 has 256.
+TEST(Factorizations, HundredsAreCompared) {
+  for (const uint32_t ranks : {96u, 512u, 1024u}) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Factors& factors : all_of(ranks)) {
+      if (factors.size() > 1) least = std::min(least, sum(factors));
+    }
+    EXPECT_NEAR(sum(best_factorizations(ranks, 1, stage).front()), least, 1e-9) << ranks;
   }
 }
 
