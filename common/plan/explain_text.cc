@@ -26,7 +26,7 @@ std::string strategy_lines(const Explanation& e) {
   std::string text = absl::StrFormat("Strategies  none takes less than %s, by %s\n",
                                      format_seconds(e.all_strategies_seconds), e.all_strategies_limits);
   if (e.bound_seconds > e.all_strategies_seconds * kNotableFactor) {
-    text += "            Another strategy than summers may be faster: 'gleaner strategies' compares them\n";
+    text += "            Another strategy than summers may be faster: they are compared below\n";
   }
   return text;
 }

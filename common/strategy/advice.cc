@@ -1,7 +1,9 @@
 #include "common/strategy/advice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -154,7 +156,9 @@ absl::StatusOr<Advice> advise(const Topology& topology, uint32_t workers, uint32
     GLN_ASSIGN_OR_RETURN(Way way, by_summers(network, workers, fewer, step));
     advice.ways.push_back(std::move(way));
   }
-  std::ranges::stable_sort(advice.ways, {}, &Way::seconds);
+  // Times that differ by less than a thousandth or so count as equal. Then the fewest summers are best.
+  const auto order = [](const Way& way) { return std::tuple(std::lround(1000 * std::log(way.seconds)), way.summers); };
+  std::ranges::stable_sort(advice.ways, {}, order);
   const auto consider = [&](Change::Kind kind, const std::optional<Topology>& changed, uint32_t k) -> absl::Status {
     if (!changed.has_value()) return absl::OkStatus();
     GLN_ASSIGN_OR_RETURN(const std::vector<Way> all, ways(*changed, workers, k, step));

@@ -29,7 +29,7 @@ struct Change {
 };
 
 struct Advice {
-  std::vector<Way> ways;  // the fastest first
+  std::vector<Way> ways;  // the fastest first, and of equally fast ones that with the fewest summers
   // Only changes that make a step shorter by a hundredth at least, the fastest first.
   std::vector<Change> changes;
 
