@@ -99,10 +99,13 @@ def least_cut(network, part):
     return min(cuts) / 1e9
 
 
-@pytest.mark.parametrize("seed", [0, 4, 6, 10, 16, 17, 20])
+@pytest.mark.parametrize("seed", [0, 4, 6, 10, 12, 16, 17, 20])
 def test_the_bound_is_that_of_the_best_partition(tmp_path, seed):
+    """Where all links are nearly as fast, many of them bind together."""
     network, workers, summers = random_tree(seed)
-    workers, summers = min(workers, 5), min(summers, 2)
+    workers, summers = min(workers, 6), min(summers, 2)
+    for link in network["links"]:
+        link["bandwidth"] = 10**10 + link["bandwidth"] // 10
     (tmp_path / "network.json").write_text(json.dumps(network))
     members = [host["name"] for host in network["hosts"]][: workers + summers]
     used = {*members, *(switch["name"] for switch in network["switches"])}
