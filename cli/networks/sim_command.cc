@@ -66,6 +66,16 @@ std::string title_of(const SimFlags& flags, const Simulation& simulation) {
                       members, " on ", flags.topology.text);
 }
 
+// Returns the topology with the hosts of workers and summers first, unless --rank-map says who is where.
+absl::StatusOr<topology::Topology> with_members_placed(const SimFlags& flags, topology::Topology topology) {
+  const SimulationFlags& simulation = flags.simulation;
+  if (simulation.algorithm != plan::kSummersStrategy || !simulation.rank_map.empty()) return topology;
+  const int64_t hosts = topology.host_count(), summers = std::max<int64_t>(simulation.summers, 0);
+  const int64_t workers = simulation.ranks >= 0 ? simulation.ranks : hosts - summers;
+  if (workers < 1 || workers + summers > hosts) return topology;  // simulate() says what is wrong
+  return placed(flags.topology, topology, static_cast<uint32_t>(workers), static_cast<uint32_t>(summers));
+}
+
 absl::Status run_one(const SimFlags& flags) {
   if (!flags.sweep.plot.empty()) return absl::InvalidArgumentError("--plot needs --sweep SIZES");
   if (flags.output == "svg") return absl::InvalidArgumentError("--output svg needs --sweep SIZES");
@@ -73,6 +83,7 @@ absl::Status run_one(const SimFlags& flags) {
     return absl::InvalidArgumentError("--algorithm: several algorithms need --sweep SIZES");
   }
   GLN_ASSIGN_OR_RETURN(topology::Topology topology, topology_of(flags.topology));
+  GLN_ASSIGN_OR_RETURN(topology, with_members_placed(flags, std::move(topology)));
   GLN_ASSIGN_OR_RETURN(const netsim::Conditions conditions, conditions_of(flags.conditions, topology));
   const topology::Network network = topology::make_network(std::move(topology));
   const SystemEnv system({"gleaner", LogLevel::kError});
@@ -110,6 +121,7 @@ void add_sim(flags::Command& app, Context& context) {
   flags::Command sim = app.add_command("sim", "Simulate an all-reduce or summers on a network");
   add_topology_flag(sim, flags->topology).required();
   add_link_flags(sim, flags->topology);
+  add_placement_flag(sim, flags->topology);
   add_simulation_flags(sim, flags->simulation);
   add_condition_flags(sim, flags->conditions);
   sim.add_text("--sweep", flags->sweep.sizes,

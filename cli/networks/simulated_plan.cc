@@ -37,15 +37,17 @@ absl::StatusOr<plan::PartitionOptions> options_of(const TensorOfJob& tensor) {
   return options;
 }
 
-// Returns the shares that the network's links allow, or none, so that the members' own links decide.
-// TODO: bound_with_uplinks() refuses networks with several paths between hosts; return its error when it takes them.
-std::vector<double> shares_in(const Topology& topology, const std::vector<uint32_t>& host_of, uint32_t workers,
-                              double bytes) {
-  const auto members = topology::subset(topology, host_of);
-  if (!members.ok()) return {};
+// Returns the shares that the network's links allow.
+absl::StatusOr<std::vector<double>> shares_in(const Topology& topology, const std::vector<uint32_t>& host_of,
+                                              uint32_t workers, double bytes) {
+  std::vector<uint32_t> order = host_of;
+  for (uint32_t host = 0; host < topology.host_count(); ++host) {
+    if (std::ranges::find(host_of, host) == host_of.end()) order.push_back(host);
+  }
+  GLN_ASSIGN_OR_RETURN(const Topology members_first, topology::subset(topology, order));
   const auto summers = static_cast<uint32_t>(host_of.size() - workers);
-  auto bound = plan::bound_with_uplinks(*members, workers, summers, bytes);
-  return bound.ok() ? std::move(bound->shares) : std::vector<double>();
+  GLN_ASSIGN_OR_RETURN(plan::UplinkBound bound, plan::bound_with_uplinks(members_first, workers, summers, bytes));
+  return std::move(bound.shares);
 }
 
 // Returns the round-trip time between the first rank and the farthest one.
@@ -68,7 +70,8 @@ absl::StatusOr<plan::Plan> plan_of_summers(const TensorOfJob& tensor, const Topo
                                            const std::vector<uint32_t>& host_of, uint32_t workers) {
   GLN_ASSIGN_OR_RETURN(auto tensors, tensors_of(tensor, std::nullopt));
   GLN_ASSIGN_OR_RETURN(plan::PartitionOptions options, options_of(tensor));
-  options.shares = shares_in(topology, host_of, workers, static_cast<double>(tensors.front().bytes()));
+  GLN_ASSIGN_OR_RETURN(options.shares,
+                       shares_in(topology, host_of, workers, static_cast<double>(tensors.front().bytes())));
   return plan::make_plan(netsim::fleet_of(topology, host_of, workers), std::move(tensors), options);
 }
 

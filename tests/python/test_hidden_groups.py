@@ -48,6 +48,23 @@ def groups_of(topology: str) -> set[str]:
     return {" ".join(group) for group in groups.values()}
 
 
+def test_commands_say_if_groups_are_not_sure(tmp_path: Path) -> None:
+    """Hosts with even numbers are near each other, but measurements are off by up to 40 %."""
+    rows = [[0, 12.6, 10.4, 17.3, 6.1, 22.3], [12.6, 0, 14.3, 11.0, 20.3, 9.8], [10.4, 14.3, 0, 10.4, 8.1, 20.3]]
+    rows += [[17.3, 11.0, 10.4, 0, 12.6, 9.8], [6.1, 20.3, 8.1, 12.6, 0, 17.8], [22.3, 9.8, 20.3, 9.8, 17.8, 0]]
+    file = tmp_path / "probes.json"
+    names = [f"h{i}" for i in range(6)]
+    file.write_text(json.dumps({"hosts": names, "latency_us": rows, "bandwidth": [[1e13] * 6] * 6}))
+    for arguments in (["topology", file, "--groups"], ["strategies", "--topology", file, "--sizes", "1MiB"]):
+        done = gleaner(*arguments)
+        assert done.returncode == 0, done.stderr
+        assert "groups of near hosts: not sure" in done.stderr
+    job = ["run", "--workers", 6, "--strategy", "two-level", "--topology", file, "--log-level", "info"]
+    done = gleaner(*job, "--", "true")
+    assert "groups of near hosts, by probes hosts=none, not sure" in done.stderr
+    assert "or give --stages GROUPS,HOSTS" in done.stderr
+
+
 @pytest.mark.parametrize("flags", [["two-level"], ["two-level", "--stages", "2,4"], ["auto"]])
 def test_the_groups_of_a_job_are_the_racks(probes: Path, tmp_path: Path, flags: list[str]) -> None:
     summary = tmp_path / "summary.json"
