@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/flags/command.h"
-#include "netsim/flow_network.h"
+#include "common/netsim/flow_network.h"
 
 namespace gleaner::cli {
 

@@ -10,12 +10,12 @@
 #include "common/base/accumulator.h"
 #include "common/base/status_macros.h"
 #include "common/collective/cost.h"
+#include "common/netsim/fleet.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
 #include "common/topology/subset.h"
 #include "common/wire/frame.h"
-#include "netsim/fleet.h"
 
 namespace gleaner::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "common/base/bytes.h"
 #include "common/collective/schedule.h"
+#include "common/netsim/schedule_run.h"
 #include "common/plan/plan.h"
 #include "common/topology/network.h"
-#include "netsim/schedule_run.h"
 
 namespace gleaner::cli {
 

@@ -22,12 +22,12 @@
 #include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/collective/algorithms.h"
+#include "common/netsim/host_map.h"
+#include "common/netsim/plan_run.h"
 #include "common/plan/all_reduce_bound.h"
 #include "common/plan/schedule_name.h"
 #include "common/ranks/hdrm.h"
 #include "common/ranks/rank_map.h"
-#include "netsim/host_map.h"
-#include "netsim/plan_run.h"
 
 namespace gleaner::cli {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/flags/command.h"
+#include "common/netsim/schedule_run.h"
 #include "common/plan/all_reduce_bound.h"
 #include "common/topology/network.h"
-#include "netsim/schedule_run.h"
 
 namespace gleaner::cli {
 

@@ -11,8 +11,8 @@
 //   all of them, which it begins with the first that starts.
 // - Messages of different steps follow each other on a channel, in the order of their steps.
 //
-// netsim/schedule_run.h simulates the same messages, with exact shares at each moment, and takes a hundred times as
-// long.
+// common/netsim/schedule_run.h simulates the same messages, with exact shares at each moment, and takes a hundred times
+// as long.
 #pragma once
 
 #include <cstdint>

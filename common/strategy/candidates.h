@@ -37,6 +37,7 @@
 
 namespace gleaner::strategy {
 
+// Copies share what they have simulated, so they and their original belong to one thread at a time.
 struct Model {
   double latency_seconds = 0;
   double alone_seconds_per_byte = 0;
@@ -44,10 +45,10 @@ struct Model {
   // Bytes for each byte of a partition: those of the largest message, and of a contribution.
   double message_bytes = 1;
   double push_bytes = 1;
-  std::shared_ptr<const OwnerTimes> owners;       // null: a schedule
-  std::shared_ptr<const ScheduleTimes> schedule;  // null: owners, or too many messages to simulate
-  double factor = 1;                              // by which the times of `owners` or `schedule` are multiplied
-  double link_bits_per_second = 0;                // of the slowest worker; decides how many partitions are in flight
+  std::shared_ptr<const OwnerTimes> owners;  // null: a schedule
+  std::shared_ptr<ScheduleTimes> schedule;   // null: owners, or too many messages to simulate
+  double factor = 1;                         // by which the times of `owners` or `schedule` are multiplied
+  double link_bits_per_second = 0;           // of the slowest worker; decides how many partitions are in flight
 
   // Returns the time of a tensor in partitions of this size.
   double seconds(double bytes, double partition_bytes) const;

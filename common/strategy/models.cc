@@ -87,6 +87,7 @@ absl::StatusOr<Models> model(const ModelRequest& request) {
 }
 
 void warm_up(const Models& models, absl::FunctionRef<bool()> goes_on) {
+  if (models.candidates.empty()) return;  // only cuts were asked for, so the fleet is empty, too
   for (double bytes = 64; bytes <= 256 << 20; bytes *= std::numbers::sqrt2) {
     const auto size = static_cast<uint64_t>(bytes);
     const NewTensor tensor{.bytes = size, .by_default = plan::default_partition_bytes(models.fleet, size)};

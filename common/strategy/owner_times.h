@@ -12,8 +12,8 @@
 // ones, so its two phases follow each other. For many partitions, t is near the bound of common/plan. Shares are the
 // planner's if each member has one link to the only switch, and else those of the bound with uplinks.
 //
-// Latencies are not counted. On one switch, t differs from the simulation (netsim/plan_run.h) by less than 3 % for nine
-// tenths of the random fleets of the test, and by less than 20 % for all of them.
+// Latencies are not counted. On one switch, t differs from the simulation (common/netsim/plan_run.h) by less than 3 %
+// for nine tenths of the random fleets of the test, and by less than 20 % for all of them.
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include "common/collective/algorithms.h"
 #include "common/collective/cost.h"
 #include "common/collective/summary.h"
+#include "common/netsim/schedule_run.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/uplinks.h"
 #include "common/ranks/annealing.h"
@@ -20,7 +21,6 @@
 #include "common/strategy/rack_times.h"
 #include "common/topology/network.h"
 #include "common/topology/subset.h"
-#include "netsim/schedule_run.h"
 
 namespace gleaner::strategy {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "common/base/status_macros.h"
+#include "common/netsim/schedule_run.h"
 #include "common/plan/partitioner.h"
 #include "common/wire/frame.h"
-#include "netsim/schedule_run.h"
 
 namespace gleaner::strategy {
 namespace {
@@ -27,7 +27,7 @@ uint64_t messages_of(const collective::Schedule& schedule) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const ScheduleTimes>> ScheduleTimes::make(Job job) {
+absl::StatusOr<std::shared_ptr<ScheduleTimes>> ScheduleTimes::make(Job job) {
   const uint64_t messages = messages_of(*job.schedule);
   if (2 * messages > kMostMessages) return nullptr;
   std::shared_ptr<ScheduleTimes> times(new ScheduleTimes(std::move(job), messages));
@@ -50,20 +50,13 @@ absl::StatusOr<double> ScheduleTimes::simulate(uint64_t count, double partition_
   return run.seconds;
 }
 
-double ScheduleTimes::simulated(uint64_t count, double partition_bytes) const {
-  const std::pair key{partition_bytes, count};
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = seconds_.find(key);
-    if (found != seconds_.end()) return found->second;
-  }
-  const double seconds = simulate(count, partition_bytes).value();  // make() has simulated the same messages
-  absl::MutexLock lock(&mutex_);
-  seconds_[key] = seconds;
-  return seconds;
+double ScheduleTimes::simulated(uint64_t count, double partition_bytes) {
+  const auto [found, is_new] = seconds_.try_emplace({partition_bytes, count});
+  if (is_new) found->second = simulate(count, partition_bytes).value();  // make() has simulated the same messages
+  return found->second;
 }
 
-ScheduleTimes::Stream ScheduleTimes::stream(double count, double partition_bytes) const {
+ScheduleTimes::Stream ScheduleTimes::stream(double count, double partition_bytes) {
   const double messages = count * static_cast<double>(messages_);
   if (messages <= kFewMessages || (count <= kFewPartitions && messages <= kMostMessages)) {
     return {count, simulated(static_cast<uint64_t>(count), partition_bytes), 0};
@@ -84,12 +77,12 @@ ScheduleTimes::Stream ScheduleTimes::stream(double count, double partition_bytes
   return stream;
 }
 
-double ScheduleTimes::time_of(double count, double partition_bytes) const {
+double ScheduleTimes::time_of(double count, double partition_bytes) {
   const Stream from = stream(count, partition_bytes);
   return from.seconds + (count - from.partitions) * from.each;
 }
 
-double ScheduleTimes::seconds(double bytes, double partition_bytes) const {
+double ScheduleTimes::seconds(double bytes, double partition_bytes) {
   const double count = std::max(1.0, std::ceil(bytes / partition_bytes));
   const double each = bytes / count;
   const double step = std::floor(kSizesPerOctave * std::log2(each / kLeastBytes));
@@ -100,7 +93,7 @@ double ScheduleTimes::seconds(double bytes, double partition_bytes) const {
   return below + (each - low) / (high - low) * (time_of(count, high) - below);
 }
 
-double ScheduleTimes::stream_seconds_per_byte(double partition_bytes) const {
+double ScheduleTimes::stream_seconds_per_byte(double partition_bytes) {
   return seconds(kManyPartitions * partition_bytes, partition_bytes) / (kManyPartitions * partition_bytes);
 }
 

@@ -1,6 +1,5 @@
 // ScheduleTimes says how long a schedule takes to sum a tensor in partitions, by simulations of what a job does
-// (netsim/schedule_run.h): partitions follow each other, as many at a time as the runtime has in flight. Pure. Safe for
-// concurrent use.
+// (common/netsim/schedule_run.h): partitions follow each other, as many at a time as the runtime has in flight. Pure.
 //
 // A tensor in k partitions of p bytes is simulated when its time is asked for, and what was simulated is kept: k up to
 // 8, or if they have few messages, else powers of two; p powers of the square root of 2. Between them times are linear
@@ -14,9 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "common/collective/schedule.h"
 #include "common/topology/network.h"
 
@@ -41,12 +38,12 @@ class ScheduleTimes {
 
   // Simulates an empty partition. InvalidArgument: the job, as netsim::run_schedule(). Null: two partitions would have
   // more than kMostMessages.
-  static absl::StatusOr<std::shared_ptr<const ScheduleTimes>> make(Job job);
+  static absl::StatusOr<std::shared_ptr<ScheduleTimes>> make(Job job);
 
   // Returns the time of a tensor in the fewest equal partitions of at most `partition_bytes`.
-  double seconds(double bytes, double partition_bytes) const;
+  double seconds(double bytes, double partition_bytes);
   // Returns the time for each byte of a tensor in very many partitions of this size.
-  double stream_seconds_per_byte(double partition_bytes) const;
+  double stream_seconds_per_byte(double partition_bytes);
 
  private:
   // So many partitions, and the time of each further one.
@@ -59,16 +56,15 @@ class ScheduleTimes {
   explicit ScheduleTimes(Job job, uint64_t messages) : job_(std::move(job)), messages_(messages) {}
 
   // Returns the time of `count` partitions.
-  double time_of(double count, double partition_bytes) const;
+  double time_of(double count, double partition_bytes);
   // Returns a number of partitions of a simulated size and their time, from which the time of `count` follows.
-  Stream stream(double count, double partition_bytes) const;
-  double simulated(uint64_t count, double partition_bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
+  Stream stream(double count, double partition_bytes);
+  double simulated(uint64_t count, double partition_bytes);
   absl::StatusOr<double> simulate(uint64_t count, double partition_bytes) const;
 
   const Job job_;
-  const uint64_t messages_;  // of a partition
-  mutable absl::Mutex mutex_;
-  mutable std::map<std::pair<double, uint64_t>, double> seconds_ ABSL_GUARDED_BY(mutex_);  // by size, then number
+  const uint64_t messages_;                                // of a partition
+  std::map<std::pair<double, uint64_t>, double> seconds_;  // by size, then number
 };
 
 }  // namespace gleaner::strategy

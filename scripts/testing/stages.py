@@ -110,7 +110,7 @@ _ROWS = [
     ("common/transport tests/conformance", "asan tsan rdma chaos"),
     ("common/transport/rdma tests/rdma-lab tests/unit/rdma", "asan rdma"),
     ("comm-lib/device tests/unit/device tests/doubles", "asan tsan"),
-    ("common/kernels common/scavenger common/metrics common/flags netsim tests/unit tests/fuzz", "asan"),
+    ("common/kernels common/scavenger common/metrics common/flags common/netsim tests/unit tests/fuzz", "asan"),
     ("comm-lib/python tests/python tests/outside", "python-long"),
     ("cli tests/unit/run", "python-long asan"),
     ("tests/chaos tests/vm tests/lab", "chaos"),

@@ -217,7 +217,7 @@ void draw_changes(Scenario& scenario, Dice& dice) {
                                .ask_again = absl::Milliseconds(20),
                                .fresh = absl::Milliseconds(20),
                                .change_lead = absl::Milliseconds(dice.pick({0, 5, 15, 40}))};
-  for (int64_t count = dice.between(3, 10); count > 0; --count) {
+  for (int64_t count = dice.between(8, 24); count > 0; --count) {
     scenario.faults.push_back({Fault::kSteps, dice.between(0, hurries ? 30 : 150) * kMillisecond});
   }
 }

@@ -228,10 +228,10 @@ def unequal_racks() -> dict[str, Any]:
     """Returns a network of two racks of 2 and 3 hosts, in mixed order, of which one host has a slow link."""
     hosts = [{"name": f"host-{i}", "place": [i % 2, i // 2]} for i in range(5)]
     links = [
-        {"a": f"host-{i}", "b": f"rack-{i % 2}", "bandwidth": 2e9 if i == 4 else 1e10, "latency_us": 5}
+        {"a": f"host-{i}", "b": f"rack-{i % 2}", "bandwidth": 4e9 if i == 4 else 1e10, "latency_us": 5}
         for i in range(5)
     ]
-    links += [{"a": f"rack-{rack}", "b": "core", "bandwidth": 1e10, "latency_us": 20} for rack in range(2)]
+    links += [{"a": f"rack-{rack}", "b": "core", "bandwidth": 3e9, "latency_us": 20} for rack in range(2)]
     return {"hosts": hosts, "switches": [{"name": name} for name in ("core", "rack-0", "rack-1")], "links": links}
 
 

@@ -21,7 +21,6 @@ SOURCES = (
     "comm-lib",
     "common",
     "coordinator",
-    "netsim",
     "operator",
     "scheduler-ext",
     "summation-service",

@@ -31,7 +31,7 @@ def test_the_answer_names_the_fastest_way_and_what_helps() -> None:
     assert set(range(7)) == {summers for strategy, summers in by_way if strategy == "summers"}
     assert by_way["ring", 0] < 0.95 * by_way["summers", 6]
     assert [way["seconds"] for way in found["strategies"]] == pytest.approx(sorted(by_way.values()), rel=2e-3)
-    assert [k for strategy, k in by_way if strategy == "summers"] == list(range(7)), "all as slow; none helps"
+    assert next(k for strategy, k in by_way if strategy == "summers") == 0, "all are as slow, so none is best"
     changes = {change["change"]: change["seconds"] for change in found["changes"]}
     assert "one more summer" not in changes, "the uplinks bind"
     assert changes["uplinks twice as fast"] < 0.8 * min(by_way.values())

@@ -71,6 +71,7 @@ def test_summers_follow_the_plan_of_the_network(tmp_path, seed):
 def test_summers_keep_a_rank_map(tmp_path):
     """The rack with the slow uplink has the workers, wherever they are in the topology."""
     job = ["--bandwidth", "10Gbit", "--uplink", "10Gbit", "--ranks", 4, "--summers", 2, "--partition-bytes", "16KiB"]
+    job += ["--placement", "in-order"]
     (tmp_path / "map").write_text("".join(f"host-{host} slots=1\n" for host in (4, 5, 6, 7, 0, 1)))
     plain = sim("racks:2x4", "summers", *job)["seconds"]
     assert sim("racks:2x4", "summers", *job, "--rank-map", tmp_path / "map")["seconds"] == pytest.approx(plain)
@@ -258,7 +259,7 @@ def test_a_run_that_needs_too_much_memory_is_refused():
         (["--topology", "star:4", "--algorithm", "ring", "--bytes", "1MiB", "--summers", "1"], "--algorithm summers"),
         (["--topology", "star:4", "--algorithm", "summers", "--bytes", "1MiB", "--summers", "4"], "--summers is 4"),
         (["--topology", "star:4", "--algorithm", "hdrm", "--bytes", "1MiB"], "--algorithm hdrm"),
-        (["--topology", "star:4", "--algorithm", "racks", "--bytes", "1MiB"], "--algorithm racks: "),
+        (["--topology", "star:4", "--algorithm", "racks", "--stages", "3,2", "--bytes", "1MiB"], "--algorithm racks: "),
         (["--topology", "star:4", "--algorithm", "ring", "--bytes", "1MiB", "--rank-map", "random:x"], "random:SEED"),
         (["--topology", "star:4", "--algorithm", "ring", "--bytes", "1MiB", "--plot", "x.svg"], "--plot needs --sweep"),
         (["--topology", "star:4", "--algorithm", "ring,bcube", "--bytes", "1MiB"], "need --sweep"),

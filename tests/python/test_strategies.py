@@ -276,7 +276,7 @@ IMPOSSIBLE = [
     (["--strategy", "blueconnect", "--stages", "5,2"], "strategy blueconnect: "),
     (["--strategy", "blueconnect", "--radix", "2"], "strategy blueconnect: "),
     (["--strategy", "blueconnect", "--stages", "3,x"], "--stages"),
-    (["--strategy", "racks"], "strategy racks: "),
+    (["--strategy", "racks", "--stages", "2,2"], "strategy racks: "),
     (["--strategy", "racks", "--stages", "4,2"], "strategy racks: "),
     (["--strategy", "two-level", "--stages", "6"], "strategy two-level: "),
     (["--strategy", "two-level", "--stages", "2,2"], "strategy two-level: "),

@@ -43,7 +43,7 @@ def test_partial_sums_of_fp16_are_wide() -> None:
 
     fp16, fp32 = seconds("fp16"), seconds("fp32")
     assert fp16["ring"] == pytest.approx(1.5 * fp32["ring"], rel=0.01)
-    assert fp16["gather"] == fp32["gather"] and fp16["summers"] == fp32["summers"]
+    assert fp16["gather"] == pytest.approx(fp32["gather"], rel=1e-4) and fp16["summers"] == fp32["summers"]
 
 
 def test_size_and_summers_decide() -> None:

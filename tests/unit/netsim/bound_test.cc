@@ -5,12 +5,12 @@
 #include <random>
 
 #include "common/collective/algorithms.h"
+#include "common/netsim/fleet.h"
+#include "common/netsim/plan_run.h"
+#include "common/netsim/schedule_run.h"
 #include "common/plan/all_reduce_bound.h"
 #include "common/plan/partitioner.h"
 #include "common/topology/topology.h"
-#include "netsim/fleet.h"
-#include "netsim/plan_run.h"
-#include "netsim/schedule_run.h"
 #include "networks.h"
 
 namespace gleaner::netsim {

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/collective/algorithms.h"
-#include "netsim/schedule_run.h"
+#include "common/netsim/schedule_run.h"
 #include "tests/unit/netsim/networks.h"
 
 namespace gleaner::netsim {

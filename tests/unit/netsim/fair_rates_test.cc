@@ -1,4 +1,4 @@
-#include "netsim/fair_rates.h"
+#include "common/netsim/fair_rates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

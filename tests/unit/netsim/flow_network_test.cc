@@ -1,4 +1,4 @@
-#include "netsim/flow_network.h"
+#include "common/netsim/flow_network.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

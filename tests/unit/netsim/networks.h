@@ -1,4 +1,4 @@
-// Small topologies for the tests of netsim/.
+// Small topologies for the tests of common/netsim/.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -6,9 +6,8 @@
 
 #include "common/collective/algorithms.h"
 #include "common/collective/ring.h"
+#include "common/netsim/schedule_run.h"
 #include "common/plan/partitioner.h"
-#include "netsim/job_run.h"
-#include "netsim/schedule_run.h"
 #include "networks.h"
 
 namespace gleaner::netsim {
@@ -95,38 +94,6 @@ TEST(Partitions, MessageAdmitsBeyondTheLimit) {
 // Rank 1 sends its second partition before its turn, since rank 0 has waited for it for a tick (5 ms): from 0.21 s on.
 TEST(Partitions, QuestionAdmitsBeyondTheLimit) {
   expect_about(seconds_with_late_third({{receive(1)}, {send(0), receive(2)}, {send(1)}}, 0.2, 0.3), 0.41);
-}
-
-// Returns the sizes of the partitions that the planner makes of a tensor with a schedule.
-std::vector<double> planned(uint64_t bytes, uint64_t most_bytes) {
-  const auto plan = plan::make_plan({{1e9, 1e9}, {}}, {{.name = "t", .elements = bytes / 4, .schedule = 0}},
-                                    {.partition_bytes = most_bytes});
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  std::vector<double> sizes;
-  for (const plan::Partition& partition : plan->partitions) sizes.push_back(partition.bytes);
-  return sizes;
-}
-
-TEST(Partitions, AreThoseOfThePlanner) {
-  for (const uint64_t bytes : {4, 4096, 4100, 9 << 20, (9 << 20) + 4}) {
-    for (const uint64_t most : {8, 4096, 1 << 20}) {
-      if (bytes / most < 10000) {
-        EXPECT_EQ(equal_partitions(bytes, 4, most), planned(bytes, most)) << bytes << " " << most;
-      }
-    }
-  }
-}
-
-TEST(Partitions, JobIsCut) {
-  const topology::Network net = make_network(*topology::star(4, gbit(10)));
-  const auto schedule = collective::make_schedule({.algorithm = "racks", .factors = {2, 2}}, 4);
-  const Job job{.bytes = static_cast<uint64_t>(kCutBytes),
-                .partition_bytes = static_cast<uint64_t>(kCutBytes / 64),
-                .limits = {.in_flight_bytes = 4 * kCutBytes / 64},
-                .frame_bytes = 64};
-  const auto result = run_job(*schedule, net, identity(4), job);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->seconds, run_cut(*schedule, net, 64, 4, 64).seconds);
 }
 
 TEST(Partitions, LimitsAreNeeded) {

@@ -1,11 +1,11 @@
-#include "netsim/plan_run.h"
+#include "common/netsim/plan_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/netsim/fleet.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
-#include "netsim/fleet.h"
 #include "networks.h"
 
 namespace gleaner::netsim {

@@ -1,4 +1,4 @@
-#include "netsim/schedule_run.h"
+#include "common/netsim/schedule_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,11 +8,11 @@
 #include <numeric>
 #include <random>
 
+#include "common/netsim/plan_run.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
 #include "common/topology/builders.h"
-#include "netsim/plan_run.h"
 #include "tests/unit/strategy/links.h"
 
 namespace gleaner::strategy {

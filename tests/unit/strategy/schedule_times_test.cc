@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "common/collective/algorithms.h"
+#include "common/netsim/schedule_run.h"
 #include "common/plan/partitioner.h"
 #include "common/strategy/candidates.h"
 #include "common/topology/builders.h"
 #include "common/wire/frame.h"
-#include "netsim/schedule_run.h"
 
 namespace gleaner::strategy {
 namespace {

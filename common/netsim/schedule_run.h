@@ -16,9 +16,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/collective/schedule.h"
+#include "common/netsim/channel_loads.h"
+#include "common/netsim/flow_network.h"
 #include "common/topology/network.h"
-#include "netsim/channel_loads.h"
-#include "netsim/flow_network.h"
 
 namespace gleaner::netsim {
 

@@ -1,12 +1,12 @@
-#include "netsim/plan_run.h"
+#include "common/netsim/plan_run.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/netsim/host_map.h"
 #include "common/plan/partitioner.h"
-#include "netsim/host_map.h"
 
 namespace gleaner::netsim {
 namespace {

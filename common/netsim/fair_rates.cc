@@ -1,4 +1,4 @@
-#include "netsim/fair_rates.h"
+#include "common/netsim/fair_rates.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "netsim/channel_loads.h"
+#include "common/netsim/channel_loads.h"
 
 #include <utility>
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/netsim/schedule_run.h"
 #include "common/plan/plan.h"
 #include "common/topology/network.h"
-#include "netsim/schedule_run.h"
 
 namespace gleaner::netsim {
 

@@ -22,9 +22,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/netsim/fair_rates.h"
+#include "common/netsim/router.h"
 #include "common/topology/network.h"
-#include "netsim/fair_rates.h"
-#include "netsim/router.h"
 
 namespace gleaner::netsim {
 

@@ -1,4 +1,4 @@
-#include "netsim/flow_network.h"
+#include "common/netsim/flow_network.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/collective/cost.h"
-#include "netsim/hash.h"
+#include "common/netsim/hash.h"
 
 namespace gleaner::netsim {
 namespace {

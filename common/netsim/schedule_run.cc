@@ -1,4 +1,4 @@
-#include "netsim/schedule_run.h"
+#include "common/netsim/schedule_run.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/collective/messages.h"
-#include "netsim/host_map.h"
+#include "common/netsim/host_map.h"
 
 namespace gleaner::netsim {
 namespace {

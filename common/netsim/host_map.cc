@@ -1,4 +1,4 @@
-#include "netsim/host_map.h"
+#include "common/netsim/host_map.h"
 
 #include <limits>
 

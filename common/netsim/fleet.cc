@@ -1,4 +1,4 @@
-#include "netsim/fleet.h"
+#include "common/netsim/fleet.h"
 
 #include <algorithm>
 

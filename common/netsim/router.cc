@@ -1,8 +1,8 @@
-#include "netsim/router.h"
+#include "common/netsim/router.h"
 
 #include <limits>
 
-#include "netsim/hash.h"
+#include "common/netsim/hash.h"
 
 namespace gleaner::netsim {
 namespace {
