@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import GLEANER
 from test_plan import plan, run
 
 # 16 workers and 6 summers in two racks, whose uplinks carry half of what their hosts can send.
@@ -49,3 +51,24 @@ def test_changes_have_prices(tmp_path: Path) -> None:
     machines = 16 * 10000 + uplinks["summers"] * 1000
     assert uplinks["price"] == machines + (16 + uplinks["summers"]) * (210 + 2 * 420)
     assert "PER STEP" in run(*NETWORK, *MEMBERS, "--prices", prices).stdout
+
+
+def report(command: str, *flags: object) -> dict:
+    done = subprocess.run([GLEANER, command, *map(str, (*NETWORK, *flags, "-o", "json"))], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_plan_strategies_and_sim_give_one_answer() -> None:
+    by_way = ways(plan(*NETWORK, *MEMBERS))
+    compared = report("strategies", "--summers", 6, "--sizes", "350MB")["strategies"]
+    by_strategy = {each["strategy"]: each["seconds"][0] for each in compared if not each["stages"]}
+    simulated = {
+        "summers": report("sim", "--algorithm", "summers", "--ranks", 16, "--summers", 6, "--bytes", "350MB"),
+        "ring": report("sim", "--algorithm", "ring", "--bytes", "350MB", "--partition-bytes", "plan", "--ranks", 16),
+    }
+    for strategy, summers in (("summers", 6), ("ring", 0)):
+        seconds = by_way[strategy, summers]
+        assert by_strategy[strategy] == pytest.approx(seconds, rel=0.03)
+        assert simulated[strategy]["seconds"] == pytest.approx(seconds, rel=0.03)
+        assert simulated[strategy]["bound_seconds"] <= seconds
