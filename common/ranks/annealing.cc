@@ -228,9 +228,9 @@ class Search {
     return !found_.stopped;
   }
 
-  // Chosen such that a search visits about 1.5 million channels for each rank.
+  // Chosen such that a search visits about a million messages and channels for each rank.
   uint64_t default_iterations() const {
-    const double visits = std::min(1.5e6 * ranks_, 1e9);
+    const double visits = std::min(1e6 * ranks_, 1e9);
     return static_cast<uint64_t>(std::clamp(visits / std::max(cost_.visits(), 1.0), 1e3, 2e6));
   }
 

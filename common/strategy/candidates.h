@@ -86,7 +86,7 @@ std::string name_of(const Candidate& candidate);
 // and the best 4 for small ones, of those with equal steps the one with fewest stages), and, if the workers are in
 // racks (rack_times.h), racks and two-level with these groups. A schedule has the ranks of its entry in `mapped`
 // (rank_maps.h); without one, worker i has rank i, and groups are consecutive workers. `local_ranks`: of each worker.
-// InvalidArgument: there are fewer hosts than members, no worker, or the links are no tree.
+// InvalidArgument: there are fewer hosts than members or no worker, or as plan::bound_with_uplinks().
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& network, uint32_t workers, uint32_t summers,
                                                   std::span<const MappedSpec> mapped = {}, uint32_t local_ranks = 1);
 

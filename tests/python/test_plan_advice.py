@@ -54,7 +54,9 @@ def test_changes_have_prices(tmp_path: Path) -> None:
 
 
 def report(command: str, *flags: object) -> dict:
-    done = subprocess.run([GLEANER, command, *map(str, (*NETWORK, *flags, "-o", "json"))], capture_output=True, text=True)
+    done = subprocess.run(
+        [GLEANER, command, *map(str, (*NETWORK, *flags, "-o", "json"))], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
