@@ -14,8 +14,7 @@ LongestPath::LongestPath(std::span<const StepPattern> patterns, uint32_t ranks, 
     return std::tie(a.from, a.to) < std::tie(b.from, b.to);
   };
   std::ranges::sort(connections_, order);
-  const auto repeats = std::ranges::unique(connections_);
-  connections_.erase(repeats.begin(), repeats.end());
+  connections_.erase(std::unique(connections_.begin(), connections_.end()), connections_.end());
   tracks_.resize(connections_.size());
   size_t most = 0;
   for (const StepPattern& pattern : patterns) {

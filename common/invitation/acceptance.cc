@@ -79,7 +79,7 @@ void Acceptance::on_done() {
 
 std::optional<Invitation> Acceptance::next() {
   absl::MutexLock lock(&mutex_);
-  const auto is_due = [this] { return stopped_ || accepted_.has_value(); };
+  const auto is_due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopped_ || accepted_.has_value(); };
   mutex_.Await(absl::Condition(&is_due));
   if (stopped_) return std::nullopt;
   return std::exchange(accepted_, std::nullopt);

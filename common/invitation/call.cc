@@ -7,7 +7,10 @@ namespace gleaner::invitation {
 Call* Call::start(std::shared_ptr<Acceptance> acceptance, grpc::CallbackServerContext* context, std::string token,
                   std::string nonce) {
   auto call = std::shared_ptr<Call>(new Call(std::move(acceptance), context, std::move(token), std::move(nonce)));
-  call->self_ = call;
+  {
+    absl::MutexLock lock(&call->mutex_);
+    call->self_ = call;
+  }
   v1::InviteAnswer answer;
   *answer.mutable_challenge() = call->handshake_.challenge();
   call->send(std::move(answer));

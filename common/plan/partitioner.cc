@@ -206,7 +206,7 @@ class Balances {
   };
 
   Bytes& bytes_of(const Tensor& tensor) {
-    return bytes_.try_emplace(Stream(tensor), std::vector<uint64_t>(plan_.members.size())).first->second;
+    return bytes_.try_emplace(Stream(tensor), Bytes{std::vector<uint64_t>(plan_.members.size())}).first->second;
   }
 
   Shares& shares_;
