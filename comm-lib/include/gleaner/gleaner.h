@@ -255,7 +255,7 @@ GLN_API gln_status gln_push_pull_on_stream(gln_session* session, uint32_t tensor
 GLN_API gln_status gln_add_group(gln_session* session, uint32_t group, const uint32_t* members, uint32_t count);
 
 /* Removes a group, and frees its memory. Each member does so for itself, once it has waited for its calls; others may
- * be behind. The number can't be used for another group of this session. A member that makes a further call of the
+ * be behind. The number can't be used for another group of this rank. A member that makes a further call of the
  * group ends the job with an error. GLN_FAILED_PRECONDITION: a call that this rank has made is in flight.
  * GLN_INVALID_ARGUMENT: there is no such group. */
 GLN_API gln_status gln_remove_group(gln_session* session, uint32_t group);

@@ -44,7 +44,7 @@ class Group:
 
     Args:
         session: The session of this rank.
-        number: Number of the group, 0 to 2**31 - 1; no other group of this session has or had it.
+        number: Number of the group, 0 to 2**31 - 1; no other group of this rank has or had it.
         members: Ranks of the job; member i has rank i.
 
     Raises:
