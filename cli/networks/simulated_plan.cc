@@ -13,6 +13,7 @@
 #include "common/netsim/fleet.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/uplinks.h"
+#include "common/ranks/rank_map.h"
 #include "common/strategy/candidates.h"
 #include "common/topology/subset.h"
 #include "common/wire/frame.h"
@@ -40,10 +41,7 @@ absl::StatusOr<plan::PartitionOptions> options_of(const TensorOfJob& tensor) {
 // Returns the shares that the network's links allow.
 absl::StatusOr<std::vector<double>> shares_in(const Topology& topology, const std::vector<uint32_t>& host_of,
                                               uint32_t workers, double bytes) {
-  std::vector<uint32_t> order = host_of;
-  for (uint32_t host = 0; host < topology.host_count(); ++host) {
-    if (std::ranges::find(host_of, host) == host_of.end()) order.push_back(host);
-  }
+  const ranks::RankMap order = ranks::with_other_hosts(host_of, topology.host_count());
   GLN_ASSIGN_OR_RETURN(const Topology members_first, topology::subset(topology, order));
   const auto summers = static_cast<uint32_t>(host_of.size() - workers);
   GLN_ASSIGN_OR_RETURN(plan::UplinkBound bound, plan::bound_with_uplinks(members_first, workers, summers, bytes));

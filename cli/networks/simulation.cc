@@ -22,6 +22,7 @@
 #include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/collective/algorithms.h"
+#include "common/collective/messages.h"
 #include "common/netsim/host_map.h"
 #include "common/netsim/plan_run.h"
 #include "common/plan/all_reduce_bound.h"
@@ -120,12 +121,11 @@ absl::StatusOr<netsim::Partitions> partitions_of(const SimulationFlags& flags, c
                                                  double bytes) {
   if (flags.partition_bytes.empty()) return netsim::uncut(bytes);
   GLN_ASSIGN_OR_RETURN(netsim::Partitions partitions, partitions_of_schedule(tensor_of(flags), network, map, schedule));
-  uint64_t operations = 0;
-  for (const auto& program : schedule.programs) operations += program.size();
-  const uint64_t messages = operations / 2 * partitions.bytes.size();
+  const uint64_t of_partition = collective::message_count(schedule);
+  const uint64_t messages = of_partition * partitions.bytes.size();
   GLN_RETURN_IF_ERROR(check_messages(
       partitions.bytes.size(), schedule.ranks, messages,
-      static_cast<double>(operations) * kOperationBytes + static_cast<double>(messages) * kTransitBytes));
+      2 * static_cast<double>(of_partition) * kOperationBytes + static_cast<double>(messages) * kTransitBytes));
   return partitions;
 }
 

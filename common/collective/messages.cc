@@ -113,6 +113,12 @@ absl::Status cycle_error(const Schedule& schedule, uint32_t rank, const std::vec
 
 }  // namespace
 
+uint64_t message_count(const Schedule& schedule) {
+  uint64_t operations = 0;
+  for (const std::vector<Op>& program : schedule.programs) operations += program.size();
+  return operations / 2;
+}
+
 std::string describe(const Schedule& schedule, uint32_t rank, size_t i) {
   const Op& op = schedule.programs[rank][i];
   const std::string slice = op.slice.count <= 1 ? absl::StrCat("chunk ", op.slice.first)

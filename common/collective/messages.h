@@ -50,6 +50,9 @@ class Messages {
   std::vector<size_t> first_op_;      // by rank: the index of its first operation in message_of_
 };
 
+// Returns the number of messages of a schedule whose operations have their partners.
+uint64_t message_count(const Schedule& schedule);
+
 // Describes an operation in messages: "rank 2, operation 7 (send of chunks 4 to 5 to rank 3)".
 std::string describe(const Schedule& schedule, uint32_t rank, size_t op);
 

@@ -92,7 +92,7 @@ class Search {
     best_ = value_;
     bound_seconds_ = cost_.bound_seconds();
     for (const RankMap& start : options_.starts) {
-      take(whole_order(start));
+      take(with_other_hosts(start, hosts_));
       keep_if_best();
     }
     // Chains from several hosts, as only one of them may begin in the best place for fewer ranks than hosts.
@@ -122,17 +122,6 @@ class Search {
       }
       order.push_back(left[nearest]);
       left.erase(left.begin() + static_cast<std::ptrdiff_t>(nearest));
-    }
-    return order;
-  }
-
-  // Returns the hosts of a map, then all others.
-  RankMap whole_order(const RankMap& map) const {
-    RankMap order = map;
-    std::vector<bool> used(hosts_, false);
-    for (const uint32_t host : map) used[host] = true;
-    for (uint32_t host = 0; host < hosts_; ++host) {
-      if (!used[host]) order.push_back(host);
     }
     return order;
   }

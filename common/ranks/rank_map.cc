@@ -37,4 +37,14 @@ absl::Status check_map(const RankMap& host_of, uint32_t ranks, uint32_t hosts) {
   return absl::OkStatus();
 }
 
+RankMap with_other_hosts(const RankMap& host_of, uint32_t hosts) {
+  RankMap order = host_of;
+  std::vector<bool> used(hosts, false);
+  for (const uint32_t host : host_of) used[host] = true;
+  for (uint32_t host = 0; host < hosts; ++host) {
+    if (!used[host]) order.push_back(host);
+  }
+  return order;
+}
+
 }  // namespace gleaner::ranks

@@ -74,10 +74,10 @@ class Step {
   uint64_t asked_;
 };
 
-absl::StatusOr<std::vector<Way>> ways(const Topology& topology, uint32_t workers, uint32_t summers, const Step& step) {
-  const topology::Network network = topology::make_network(topology);
+absl::StatusOr<std::vector<Way>> ways(const topology::Network& network, uint32_t workers, uint32_t summers,
+                                      const Step& step) {
   GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> all, candidates(network, workers, summers));
-  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, summers));
+  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(network.topology, workers, summers));
   std::vector<Way> found = {{name_of(all.front()), summers, step.seconds(all.front(), fleet)}};
   for (size_t i = 1; i < all.size(); ++i) found.push_back({name_of(all[i]), 0, step.seconds(all[i], fleet)});
   if (step.has_several()) found.push_back({kAuto, summers, step.seconds_of_best(all, fleet)});
@@ -149,8 +149,8 @@ absl::StatusOr<Advice> advise(const Topology& topology, uint32_t workers, uint32
                               std::span<const plan::Tensor> tensors, uint64_t partition_bytes) {
   const Step step(tensors, partition_bytes);
   Advice advice;
-  GLN_ASSIGN_OR_RETURN(advice.ways, ways(topology, workers, summers, step));
   const topology::Network network = topology::make_network(topology);
+  GLN_ASSIGN_OR_RETURN(advice.ways, ways(network, workers, summers, step));
   const uint32_t apart = summers / kMostNumbers + 1;
   for (uint32_t fewer = 0; fewer < summers; fewer += apart) {
     GLN_ASSIGN_OR_RETURN(Way way, by_summers(network, workers, fewer, step));
@@ -161,7 +161,7 @@ absl::StatusOr<Advice> advise(const Topology& topology, uint32_t workers, uint32
   std::ranges::stable_sort(advice.ways, {}, order);
   const auto consider = [&](Change::Kind kind, const std::optional<Topology>& changed, uint32_t k) -> absl::Status {
     if (!changed.has_value()) return absl::OkStatus();
-    GLN_ASSIGN_OR_RETURN(const std::vector<Way> all, ways(*changed, workers, k, step));
+    GLN_ASSIGN_OR_RETURN(const std::vector<Way> all, ways(topology::make_network(*changed), workers, k, step));
     const Way& best = fastest_of(all);
     if (best.seconds < advice.ways.front().seconds * (1 - kLeastGainOfChange)) advice.changes.push_back({kind, best});
     return absl::OkStatus();

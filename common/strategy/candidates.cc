@@ -100,14 +100,14 @@ absl::StatusOr<Model> model_of(const std::shared_ptr<const collective::Schedule>
       .message_bytes = width * largest_message(schedule, widths.partial_sum),
       .push_bytes = static_cast<double>(widths.contribution),
       .link_bits_per_second = *std::ranges::min_element(placed.worker_bits_per_second)};
-  GLN_ASSIGN_OR_RETURN(model.schedule, ScheduleTimes::make({.schedule = made,
-                                                            .network = placed.network,
-                                                            .host_of = placed.host_of,
-                                                            .worker_bits_per_second = placed.worker_bits_per_second,
-                                                            .round_trip_seconds = placed.round_trip_seconds,
-                                                            .partial_width = widths.partial_sum,
-                                                            .width = width,
-                                                            .stream_seconds_per_byte = model.stream_seconds_per_byte}));
+  model.schedule = ScheduleTimes::make({.schedule = made,
+                                        .network = placed.network,
+                                        .host_of = placed.host_of,
+                                        .worker_bits_per_second = placed.worker_bits_per_second,
+                                        .round_trip_seconds = placed.round_trip_seconds,
+                                        .partial_width = widths.partial_sum,
+                                        .width = width,
+                                        .stream_seconds_per_byte = model.stream_seconds_per_byte});
   return model;
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
 #include "common/strategy/rack_times.h"
 #include "common/topology/subset.h"
 
@@ -30,12 +31,15 @@ std::string name_of_rack(const topology::Topology& topology, const std::vector<u
 
 }  // namespace
 
+absl::Status check_room(const topology::Topology& topology, uint32_t workers, uint32_t summers) {
+  if (topology.host_count() >= uint64_t{workers} + summers) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the topology has ", topology.host_count(), " hosts, and the job ",
+                                                 workers, " workers and ", summers,
+                                                 " summers; each needs a host of its own"));
+}
+
 absl::StatusOr<topology::Topology> balanced(const topology::Topology& topology, uint32_t workers, uint32_t summers) {
-  if (topology.host_count() < uint64_t{workers} + summers) {
-    return absl::InvalidArgumentError(absl::StrCat("the topology has ", topology.host_count(), " hosts, and the job ",
-                                                   workers, " workers and ", summers,
-                                                   " summers; each needs a host of its own"));
-  }
+  GLN_RETURN_IF_ERROR(check_room(topology, workers, summers));
   const collective::Groups racks = racks_of(topology, topology.host_count());
   if (racks.empty()) return topology;
   std::vector<size_t> taken(racks.size());  // hosts of each rack

@@ -10,6 +10,7 @@
 #include "common/base/units.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/cost.h"
+#include "common/collective/messages.h"
 #include "common/collective/summary.h"
 #include "common/netsim/schedule_run.h"
 #include "common/plan/partitioner.h"
@@ -18,6 +19,7 @@
 #include "common/ranks/hdrm.h"
 #include "common/strategy/candidates.h"
 #include "common/strategy/masters.h"
+#include "common/strategy/places.h"
 #include "common/strategy/rack_times.h"
 #include "common/topology/network.h"
 #include "common/topology/subset.h"
@@ -102,11 +104,7 @@ std::optional<ranks::RankMap> map_by_rack(const topology::Topology& topology) {
 }  // namespace
 
 absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summers) {
-  if (network.topology.host_count() < uint64_t{workers} + summers) {
-    return absl::InvalidArgumentError(absl::StrCat("the topology has ", network.topology.host_count(),
-                                                   " hosts, and the job ", workers, " workers and ", summers,
-                                                   " summers; each needs a host of its own"));
-  }
+  GLN_RETURN_IF_ERROR(check_room(network.topology, workers, summers));
   if (network.source != RankMapSource::kGiven) return absl::OkStatus();
   return ranks::check_map(network.host_of, workers, workers);
 }
@@ -161,9 +159,7 @@ std::vector<MappedSpec> mapped_among(std::span<const MappedSpec> mapped, std::sp
 
 std::function<absl::StatusOr<double>(const ranks::RankMap& host_of)> simulated_seconds(
     const collective::Schedule& schedule, const topology::Network& network, uint64_t bytes, uint64_t most_messages) {
-  uint64_t operations = 0;
-  for (const auto& program : schedule.programs) operations += program.size();
-  if (operations / 2 * ranks::kMostTimedMaps > most_messages) return nullptr;
+  if (collective::message_count(schedule) * ranks::kMostTimedMaps > most_messages) return nullptr;
   return [&, bytes](const ranks::RankMap& host_of) -> absl::StatusOr<double> {
     GLN_ASSIGN_OR_RETURN(
         const netsim::RunResult run,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/base/status_macros.h"
+#include "common/collective/messages.h"
 #include "common/netsim/schedule_run.h"
 #include "common/plan/partitioner.h"
 #include "common/wire/frame.h"
@@ -19,20 +20,12 @@ constexpr uint64_t kLeastOfSteady = 32;  // partitions, before those that follow
 constexpr double kSteady = 0.01;         // by which the times of further partitions may differ
 constexpr double kManyPartitions = 1e9;  // so many that only each further one counts
 
-uint64_t messages_of(const collective::Schedule& schedule) {
-  uint64_t operations = 0;
-  for (const auto& program : schedule.programs) operations += program.size();
-  return operations / 2;
-}
-
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ScheduleTimes>> ScheduleTimes::make(Job job) {
-  const uint64_t messages = messages_of(*job.schedule);
+std::shared_ptr<ScheduleTimes> ScheduleTimes::make(Job job) {
+  const uint64_t messages = collective::message_count(*job.schedule);
   if (2 * messages > kMostMessages) return nullptr;
-  std::shared_ptr<ScheduleTimes> times(new ScheduleTimes(std::move(job), messages));
-  GLN_RETURN_IF_ERROR(times->simulate(1, 0).status());
-  return times;
+  return std::shared_ptr<ScheduleTimes>(new ScheduleTimes(std::move(job), messages));
 }
 
 absl::StatusOr<double> ScheduleTimes::simulate(uint64_t count, double partition_bytes) const {
@@ -52,7 +45,7 @@ absl::StatusOr<double> ScheduleTimes::simulate(uint64_t count, double partition_
 
 double ScheduleTimes::simulated(uint64_t count, double partition_bytes) {
   const auto [found, is_new] = seconds_.try_emplace({partition_bytes, count});
-  if (is_new) found->second = simulate(count, partition_bytes).value();  // make() has simulated the same messages
+  if (is_new) found->second = simulate(count, partition_bytes).value();  // the job has a cost
   return found->second;
 }
 

@@ -36,9 +36,9 @@ class ScheduleTimes {
   // The most messages of one simulation; it takes about 0.1 s on one core.
   static constexpr uint64_t kMostMessages = 1 << 16;
 
-  // Simulates an empty partition. InvalidArgument: the job, as netsim::run_schedule(). Null: two partitions would have
-  // more than kMostMessages.
-  static absl::StatusOr<std::shared_ptr<ScheduleTimes>> make(Job job);
+  // Returns null if two partitions would have more than kMostMessages. Requires that the schedule has a cost on these
+  // hosts (collective::cost()).
+  static std::shared_ptr<ScheduleTimes> make(Job job);
 
   // Returns the time of a tensor in the fewest equal partitions of at most `partition_bytes`.
   double seconds(double bytes, double partition_bytes);
