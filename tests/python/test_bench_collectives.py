@@ -13,7 +13,7 @@ from conftest import ROOT, run_job
 BENCH = ROOT / "bench"
 sys.path.insert(0, str(BENCH))
 from distributed import results  # noqa: E402
-from wire import table  # noqa: E402
+from wire import jobs, table  # noqa: E402
 
 
 def round_of(begin: float, *seconds: float) -> dict[str, list[float]]:
@@ -70,9 +70,9 @@ def test_the_layer_takes_the_time_beyond_that_of_the_c_abi() -> None:
 
 def lines_of_worker(ranks: int, *arguments: str) -> list[dict[str, Any]]:
     worker = BENCH / "distributed" / "worker.py"
-    done = run_job(worker, *arguments, workers=ranks, summers=0, flags=("--no-prefix",))
+    done = run_job(worker, *arguments, workers=ranks, summers=0)
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in jobs.lines_of(done.stdout)]
     assert len(lines) == ranks
     return lines
 
