@@ -48,13 +48,12 @@ std::optional<double> parse_microseconds(absl::string_view text) {
   return std::nullopt;
 }
 
-absl::Status set_latency(const std::string& text, double& target) {
+absl::Status set_duration(absl::string_view flag, const std::string& text, double& target) {
   if (text.empty()) return absl::OkStatus();
   const std::optional<double> microseconds = parse_microseconds(text);
   if (!microseconds || !std::isfinite(*microseconds)) {
     return flag_error(
-        "--latency",
-        absl::StrCat(quote(text), " is not a duration of 0 or more; write for example 1us, 500ns or 0.5ms"));
+        flag, absl::StrCat(quote(text), " is not a duration of 0 or more; write for example 1us, 500ns or 0.5ms"));
   }
   target = topology::seconds_of_microseconds(*microseconds);
   return absl::OkStatus();
@@ -64,7 +63,8 @@ absl::StatusOr<LinkSpeed> speed_of(const TopologyFlags& flags) {
   LinkSpeed speed;
   GLN_RETURN_IF_ERROR(set_bandwidth("--bandwidth", flags.bandwidth, speed.bits_per_second));
   GLN_RETURN_IF_ERROR(set_bandwidth("--uplink", flags.uplink, speed.uplink_bits_per_second));
-  GLN_RETURN_IF_ERROR(set_latency(flags.latency, speed.latency_seconds));
+  GLN_RETURN_IF_ERROR(set_duration("--latency", flags.latency, speed.latency_seconds));
+  GLN_RETURN_IF_ERROR(set_duration("--overhead", flags.overhead, speed.overhead_seconds));
   return speed;
 }
 
@@ -84,9 +84,10 @@ absl::StatusOr<Topology> generate(const TopologyFlags& flags) {
 absl::StatusOr<Topology> read(const TopologyFlags& flags) {
   for (const auto& [flag, text] : {std::pair<absl::string_view, const std::string&>{"--bandwidth", flags.bandwidth},
                                    {"--uplink", flags.uplink},
-                                   {"--latency", flags.latency}}) {
+                                   {"--latency", flags.latency},
+                                   {"--overhead", flags.overhead}}) {
     if (text.empty()) continue;
-    return flag_error(flag, absl::StrCat("a file states the speed of each link, so leave the flag out, or give ",
+    return flag_error(flag, absl::StrCat("a file states the speed of links and hosts, so leave the flag out, or give ",
                                          flags.name, " as ", topology::kSpecs));
   }
   const auto content = read_file(flags.text, "the topology");
@@ -115,6 +116,8 @@ void add_link_flags(flags::Command& command, TopologyFlags& flags) {
                    "Of each link between switches in a SPEC, each way [default: as --bandwidth; of racks: that of all "
                    "hosts of the rack]");
   command.add_text("--latency", flags.latency, "Of each link in a SPEC: 1us, 500ns, ... [default: 1us]");
+  command.add_text("--overhead", flags.overhead,
+                   "Time of each host's processor in a SPEC to send a message, and to receive one [default: 0]");
 }
 
 void add_placement_flag(flags::Command& command, TopologyFlags& flags) {

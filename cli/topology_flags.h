@@ -12,17 +12,17 @@
 namespace gleaner::cli {
 
 struct TopologyFlags {
-  std::string name = "--topology";         // of the flag or positional argument with `text`, for messages
-  std::string text;                        // SPEC or FILE
-  std::string bandwidth, uplink, latency;  // empty: the defaults of topology::LinkSpeed
-  std::string placement;                   // empty: balanced for a SPEC, in-order for a FILE
+  std::string name = "--topology";                   // of the flag or positional argument with `text`, for messages
+  std::string text;                                  // SPEC or FILE
+  std::string bandwidth, uplink, latency, overhead;  // empty: the defaults of topology::LinkSpeed
+  std::string placement;                             // empty: balanced for a SPEC, in-order for a FILE
 };
 
 // Adds --topology. A command for which --bandwidth has another meaning adds no link flags, and sets the other texts
 // itself or leaves them empty.
 flags::Flag add_topology_flag(flags::Command& command, TopologyFlags& flags);
 std::string help_of_topology();
-// Adds --bandwidth, --uplink and --latency.
+// Adds --bandwidth, --uplink, --latency and --overhead.
 void add_link_flags(flags::Command& command, TopologyFlags& flags);
 
 // Adds --placement.

@@ -26,10 +26,12 @@ struct TopologyCommandFlags {
 };
 
 absl::Status run_machine(const TopologyCommandFlags& flags) {
+  const TopologyFlags& network = flags.topology;
   const bool has_speed =
-      !flags.topology.bandwidth.empty() || !flags.topology.uplink.empty() || !flags.topology.latency.empty();
+      !(network.bandwidth.empty() && network.uplink.empty() && network.latency.empty() && network.overhead.empty());
   if (flags.groups || has_speed) {
-    return flag_error("--machine", "it shows one machine; leave --groups, --bandwidth, --uplink and --latency out");
+    return flag_error("--machine",
+                      "it shows one machine; leave --groups, --bandwidth, --uplink, --latency and --overhead out");
   }
   if (flags.output != "table" && flags.output != "json") {
     return flag_error("--output", absl::StrCat("a machine is shown as table or json, not as ", flags.output));

@@ -26,7 +26,8 @@ absl::Status check_speed(const LinkSpeed& speed) {
   };
   GLN_RETURN_IF_ERROR(check("the bandwidth in bits per second", speed.bits_per_second, false));
   GLN_RETURN_IF_ERROR(check("the uplinks' bandwidth in bits per second", speed.uplink_bits_per_second, true));
-  return check("the latency in seconds", speed.latency_seconds, true);
+  GLN_RETURN_IF_ERROR(check("the latency in seconds", speed.latency_seconds, true));
+  return check("the overhead in seconds", speed.overhead_seconds, true);
 }
 
 // Collects the parts of a regular topology.
@@ -41,7 +42,7 @@ class Parts {
   }
   void add_host(uint32_t at_switch, std::vector<uint32_t> place) {
     add_link(static_cast<uint32_t>(hosts_.size()), at_switch, speed_.bits_per_second);
-    hosts_.push_back({absl::StrCat("host-", hosts_.size()), std::move(place)});
+    hosts_.push_back({absl::StrCat("host-", hosts_.size()), std::move(place), speed_.overhead_seconds});
   }
   // Joins two switches. `by_default`: the bandwidth without LinkSpeed::uplink_bits_per_second.
   void join(uint32_t a, uint32_t b, double by_default) {

@@ -13,6 +13,7 @@ struct LinkSpeed {
   double bits_per_second = 100e9;     // of each host's link, each way
   double uplink_bits_per_second = 0;  // of links between switches, each way; 0: the builder's default
   double latency_seconds = 1e-6;      // of every link
+  double overhead_seconds = 0;        // of each host, for a message
 };
 
 // One switch and `hosts` hosts. place = {port}.

@@ -35,11 +35,15 @@ absl::StatusOr<std::vector<Host>> read_hosts(const Json& value) {
   for (const Json& entry : *list) {
     const std::string what = absl::StrCat("host ", hosts.size());
     const auto where = [&] { return absl::StrCat(what, ": \"name\""); };
-    if (!entry.is_string()) GLN_RETURN_IF_ERROR(check_fields(entry, what, {"name"}, {"place"}));
+    if (!entry.is_string()) GLN_RETURN_IF_ERROR(check_fields(entry, what, {"name"}, {"place", "overhead_us"}));
     Host& host = hosts.emplace_back();
     GLN_ASSIGN_OR_RETURN(host.name, read_name(entry.is_string() ? entry : entry["name"], where));
     if (entry.contains("place")) {
       GLN_ASSIGN_OR_RETURN(host.place, read_place(entry["place"], what));
+    }
+    if (entry.contains("overhead_us")) {
+      const auto field = [&] { return absl::StrCat(what, ": \"overhead_us\""); };
+      GLN_ASSIGN_OR_RETURN(host.overhead_seconds, read_latency(entry["overhead_us"], field));
     }
   }
   return hosts;
@@ -113,6 +117,15 @@ void append_number(std::string& text, double value) {
 
 std::string text_of(const std::string& name) { return Json(name).dump(); }
 
+void append_host(std::string& text, const Host& host) {
+  absl::StrAppend(&text, "    {\"name\": ", text_of(host.name), ", \"place\": [", absl::StrJoin(host.place, ", "), "]");
+  if (host.overhead_seconds > 0) {
+    text += ", \"overhead_us\": ";
+    append_number(text, microseconds_of_seconds(host.overhead_seconds));
+  }
+  text += "}";
+}
+
 void append_link(std::string& text, const Link& link, const std::vector<std::string>& names) {
   absl::StrAppend(&text, "    {\"a\": ", names[link.a], ", \"b\": ", names[link.b], ", \"bandwidth\": ");
   append_number(text, link.bits_per_second);
@@ -147,9 +160,10 @@ std::string to_json(const Topology& topology) {
   text.reserve(64 * names.size() + 128 * topology.links().size());
   text += "{\n  \"hosts\": [";
   absl::string_view separator = "\n";
-  for (uint32_t host = 0; host < topology.host_count(); ++host, separator = ",\n") {
-    absl::StrAppend(&text, separator, "    {\"name\": ", names[host], ", \"place\": [",
-                    absl::StrJoin(topology.hosts()[host].place, ", "), "]}");
+  for (const Host& host : topology.hosts()) {
+    absl::StrAppend(&text, separator);
+    append_host(text, host);
+    separator = ",\n";
   }
   text += "\n  ],\n  \"switches\": [";
   separator = "\n";

@@ -1,13 +1,13 @@
 // Reads and writes topologies as JSON:
 //
-//   {"hosts": [{"name": "a", "place": [0, 1]}, {"name": "b"}],
+//   {"hosts": [{"name": "a", "place": [0, 1], "overhead_us": 4.2}, {"name": "b"}],
 //    "switches": [{"name": "s"}],
 //    "links": [{"a": "a", "b": "s", "bandwidth": "100Gbit", "latency_us": 1.5},
 //              {"a": "b", "b": "s", "bandwidth": 25e9, "back_bandwidth": 10e9, "latency_us": 1.5}]}
 //
 // "a" and "b" name hosts or switches. A bandwidth is in bits per second, or a text (common/base/units.h). "bandwidth"
-// is that from a to b; "back_bandwidth" that from b to a, by default the same. "place" may be absent: unknown. A host
-// or switch may also be its name alone. Pure.
+// is that from a to b; "back_bandwidth" that from b to a, by default the same. "place" and "overhead_us" may be absent:
+// unknown. A host or switch may also be its name alone. Pure.
 #pragma once
 
 #include <string>

@@ -9,7 +9,9 @@
 namespace gleaner::topology {
 namespace {
 
-std::string range(const LinkClass::Range& range, std::string (*format)(double)) {
+using Range = LinkClass::Range;
+
+std::string range(const Range& range, std::string (*format)(double)) {
   if (range.least == range.most) return format(range.least);
   return absl::StrCat(format(range.least), " .. ", format(range.most));
 }
@@ -30,6 +32,12 @@ std::string paths_text(const Farthest& farthest) {
   if (farthest.paths == 1) return "one shortest path";
   if (farthest.paths == UINT64_MAX) return "more than 10^19 shortest paths";
   return absl::StrCat(farthest.paths, " shortest paths");
+}
+
+// Returns the least and the most overhead of a host.
+Range overheads(const Topology& topology) {
+  const auto [least, most] = std::ranges::minmax(topology.hosts(), {}, &Host::overhead_seconds);
+  return {least.overhead_seconds, most.overhead_seconds};
 }
 
 std::string oversubscription_text(const Topology& topology, const Oversubscription& worst) {
@@ -53,6 +61,10 @@ std::string to_table(const Topology& topology, const Summary& summary) {
   }
   if (summary.oversubscription) {
     absl::StrAppend(&text, "Oversubscription  ", oversubscription_text(topology, *summary.oversubscription), "\n");
+  }
+  if (const Range of_hosts = overheads(topology); of_hosts.most > 0) {
+    absl::StrAppend(&text, "Overhead          ", range(of_hosts, format_seconds),
+                    " of a host's processor for each message that it sends or receives\n");
   }
   if (summary.classes.empty()) return text;
   std::vector<std::vector<std::string>> rows = {{"LINKS", "COUNT", "BANDWIDTH", "LATENCY", "FOR EXAMPLE"}};

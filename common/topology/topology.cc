@@ -25,6 +25,12 @@ absl::Status check_names(const std::vector<Host>& hosts, const std::vector<Switc
   return absl::OkStatus();
 }
 
+absl::Status check_host(const Host& host) {
+  if (std::isfinite(host.overhead_seconds) && host.overhead_seconds >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("host '", host.name, "' has the overhead ", host.overhead_seconds, " s; give 0 or more"));
+}
+
 absl::Status check_link(const Link& link, size_t index, size_t nodes) {
   const auto wrong = [&](const auto&... parts) {
     return absl::InvalidArgumentError(absl::StrCat("link ", index, " ", parts...));
@@ -142,6 +148,7 @@ absl::StatusOr<Topology> Topology::make(std::vector<Host> hosts, std::vector<Swi
   GLN_RETURN_IF_ERROR(check_at_most("switches", switches.size(), kMaxSwitches));
   GLN_RETURN_IF_ERROR(check_at_most("links", links.size(), kMaxLinks));
   GLN_RETURN_IF_ERROR(check_names(hosts, switches));
+  for (const Host& host : hosts) GLN_RETURN_IF_ERROR(check_host(host));
   Topology topology;
   topology.hosts_ = std::move(hosts);
   topology.switches_ = std::move(switches);

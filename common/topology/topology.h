@@ -27,6 +27,9 @@ struct Host {
   // The host's position, from outer to inner: {side, switch, port} in a BiGraph, {rack, slot} in racks, {pod, edge
   // switch, port} in a fat tree. Empty: unknown.
   std::vector<uint32_t> place;
+  // How long the host's processor takes to send a message, and to receive one: the overhead o of LogP (Culler et al.,
+  // PPoPP 1993). 0: nothing is known of it.
+  double overhead_seconds = 0;
 };
 
 struct Switch {
@@ -51,8 +54,8 @@ class Topology {
 
   // Returns the topology of these parts. InvalidArgument names the host, switch or link that is wrong: there is no
   // host, a name breaks the rules of common/base/names.h or occurs twice, a link's end does not exist or both ends are
-  // one node, a bandwidth or latency is out of range, a host can't reach the others, or a limit is exceeded. A path
-  // leads through a host only if there is no switch. Links may be parallel.
+  // one node, a bandwidth, latency or overhead is out of range, a host can't reach the others, or a limit is exceeded.
+  // A path leads through a host only if there is no switch. Links may be parallel.
   static absl::StatusOr<Topology> make(std::vector<Host> hosts, std::vector<Switch> switches, std::vector<Link> links);
 
   const std::vector<Host>& hosts() const { return hosts_; }

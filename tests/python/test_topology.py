@@ -197,8 +197,10 @@ def test_bad_files(tmp_path: Path, content: object, message: str) -> None:
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("flag", [["--bandwidth", "1Gbit"], ["--uplink", "1Gbit"], ["--latency", "1us"]])
+@pytest.mark.parametrize(
+    "flag", [["--bandwidth", "1Gbit"], ["--uplink", "1Gbit"], ["--latency", "1us"], ["--overhead", "1us"]]
+)
 def test_a_file_states_the_speeds_of_its_links(tmp_path: Path, flag: list[str]) -> None:
     result = run(file(tmp_path, {**HOSTS, "links": LINKS}), *flag)
     assert result.returncode == 2
-    assert f"{flag[0]}: a file states the speed of each link" in result.stderr
+    assert f"{flag[0]}: a file states the speed of links and hosts" in result.stderr

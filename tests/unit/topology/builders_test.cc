@@ -147,6 +147,7 @@ TEST(Builders, RejectSpeeds) {
     EXPECT_THAT(error_of(racks(2, 2, {.uplink_bits_per_second = bad})), HasSubstr("the uplinks' bandwidth")) << bad;
     EXPECT_THAT(error_of(fat_tree(2, {.latency_seconds = bad})), HasSubstr("the latency in seconds")) << bad;
     EXPECT_THAT(error_of(bigraph(2, 2, {.latency_seconds = bad})), HasSubstr("the latency in seconds")) << bad;
+    EXPECT_THAT(error_of(star(2, {.overhead_seconds = bad})), HasSubstr("the overhead in seconds")) << bad;
   }
 }
 

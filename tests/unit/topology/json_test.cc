@@ -20,7 +20,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kTopologyFile[] = R"({"hosts": [{"name": "a", "place": [0, 4294967295]}, {"name": "b"}, "c"],
+constexpr char kTopologyFile[] =
+    R"({"hosts": [{"name": "a", "place": [0, 4294967295], "overhead_us": 1.5}, {"name": "b"}, "c"],
   "switches": [{"name": "s"}, "t"],
   "links": [{"a": "a", "b": "s", "bandwidth": "100Gbit", "latency_us": 1.5},
             {"a": "t", "b": "b", "bandwidth": 25e9, "back_bandwidth": "10Gbit", "latency_us": 0},
@@ -41,6 +42,8 @@ TEST(Json, ReadsEveryField) {
   EXPECT_EQ(made->hosts()[0].name, "a");
   EXPECT_THAT(made->hosts()[0].place, ElementsAre(0, 4294967295u));
   EXPECT_THAT(made->hosts()[1].place, IsEmpty());
+  EXPECT_EQ(made->hosts()[0].overhead_seconds, 1.5e-6);
+  EXPECT_EQ(made->hosts()[1].overhead_seconds, 0);
   EXPECT_EQ(made->hosts()[2].name, "c");
   ASSERT_EQ(made->switches().size(), 2u);
   EXPECT_EQ(made->switches()[1].name, "t");

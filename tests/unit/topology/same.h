@@ -12,6 +12,7 @@ inline void expect_same(const Topology& one, const Topology& two) {
   for (uint32_t i = 0; i < one.host_count(); ++i) {
     EXPECT_EQ(one.hosts()[i].name, two.hosts()[i].name);
     EXPECT_EQ(one.hosts()[i].place, two.hosts()[i].place);
+    EXPECT_EQ(one.hosts()[i].overhead_seconds, two.hosts()[i].overhead_seconds);
   }
   ASSERT_EQ(one.switches().size(), two.switches().size());
   for (size_t i = 0; i < one.switches().size(); ++i) EXPECT_EQ(one.switches()[i].name, two.switches()[i].name);

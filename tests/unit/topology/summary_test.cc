@@ -45,6 +45,12 @@ TEST(Summary, Oversubscription) {
   EXPECT_FALSE(summary_of(value(star(4, {}))).oversubscription);
 }
 
+TEST(Summary, Overhead) {
+  const Topology made = value(Topology::make({{"a", {}, 4e-6}, {"b", {}, 9e-6}}, {}, {{0, 1, 1e9, 1e9, 0}}));
+  EXPECT_THAT(to_table(made, summary_of(made)), HasSubstr("Overhead          4 us .. 9 us of a host's processor"));
+  EXPECT_THAT(to_table(value(star(2, {})), summary_of(value(star(2, {})))), Not(HasSubstr("Overhead")));
+}
+
 TEST(Summary, HostsMaySendFasterThanTheyReceive) {
   const Topology made = value(
       Topology::make({{"a"}, {"b"}}, {{"s"}, {"t"}}, {{0, 2, 8e9, 1e9, 0}, {1, 3, 1e9, 1e9, 0}, {3, 2, 1e9, 2e9, 0}}));

@@ -84,6 +84,9 @@ TEST(Topology, RejectsLinks) {
     EXPECT_THAT(error_of({0, 1, 1, 1, latency}), HasSubstr("give 0 or more")) << latency;
   }
   EXPECT_EQ(error_of({0, 1, 1, 1, 0}), "") << "a latency of 0 is valid";
+  for (const double overhead : {-1e-9, kInfinity, kNan}) {
+    EXPECT_THAT(topology::error_of(Topology::make({{"a", {}, overhead}}, {}, {})), HasSubstr("'a' has the overhead"));
+  }
   EXPECT_EQ(error_of(hosts(2), {}, {link(0, 1), link(1, 0)}), "") << "links may be parallel";
 }
 
