@@ -150,6 +150,7 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
   GLN_ASSIGN_OR_RETURN(netsim::Partitions partitions, partitions_of(flags, network, map, schedule, all_bytes));
   const DataType type = *parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
   partitions.partial_width = static_cast<uint32_t>(size_of(accumulator_of(type)) / size_of(type));
+  partitions.element_bytes = static_cast<double>(size_of(type));
   GLN_ASSIGN_OR_RETURN(netsim::RunResult run,
                        netsim::run_schedule(schedule, network, map, partitions, conditions, progress.simulating));
   return Simulation{.ranks = ranks,

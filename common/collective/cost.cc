@@ -50,11 +50,13 @@ class StepCosts {
   StepCost measure(const StepPattern& pattern) {
     channels_.clear();
     ends_.clear();
+    processors_.clear();
     for (const Transfer& transfer : pattern.transfers) {
       const size_t begin = channels_.size();
       const uint32_t from = host_of_[transfer.from], to = host_of_[transfer.to];
       network_.paths.append_path(from, to, flow_between(from, to), channels_);
       ends_.push_back(channels_.size());
+      processors_.push_back(overhead_seconds(from) + overhead_seconds(to));
       for (size_t i = begin; i < channels_.size(); ++i) {
         load_[channels_[i]] += transfer.chunks;
         flows_[channels_[i]] += transfer.messages;
@@ -71,9 +73,9 @@ class StepCosts {
     StepCost cost;
     double most = -1;  // seconds of the most loaded channel
     size_t at = 0;
-    for (const size_t end : ends_) {
-      double latency = 0, transfer = 0;
-      for (; at < end; ++at) {
+    for (size_t i = 0; i < ends_.size(); ++i) {
+      double latency = processors_[i], transfer = 0;
+      for (; at < ends_[i]; ++at) {
         const uint32_t channel = channels_[at];
         const double seconds = static_cast<double>(load_[channel]) * seconds_per_chunk_[channel];
         latency += network_.topology.latency_seconds(channel);
@@ -88,6 +90,8 @@ class StepCosts {
     return cost;
   }
 
+  double overhead_seconds(uint32_t host) const { return network_.topology.hosts()[host].overhead_seconds; }
+
   const topology::Network& network_;
   const std::vector<uint32_t>& host_of_;   // by rank
   std::vector<double> seconds_per_chunk_;  // by channel
@@ -95,9 +99,17 @@ class StepCosts {
   std::vector<uint32_t> flows_;            // by channel; all 0 between calls
   std::vector<uint32_t> channels_;         // the paths of all transfers of the step
   std::vector<size_t> ends_;               // by transfer: the end of its path in channels_
+  std::vector<double> processors_;         // by transfer: the overhead of both ends
 };
 
 }  // namespace
+
+std::vector<double> overheads_of(const topology::Topology& topology, const std::vector<uint32_t>& host_of) {
+  std::vector<double> overheads;
+  for (const uint32_t host : host_of) overheads.push_back(topology.hosts()[host].overhead_seconds);
+  if (std::ranges::all_of(overheads, [](double overhead) { return overhead == 0; })) overheads.clear();
+  return overheads;
+}
 
 absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Network& network,
                           const std::vector<uint32_t>& host_of, uint64_t bytes) {
@@ -125,7 +137,8 @@ absl::StatusOr<Cost> cost(const Schedule& schedule, const std::vector<StepPatter
     for (const uint32_t channel : path) latency += network.topology.latency_seconds(channel);
     return LongestPath::Path{path, latency};
   };
-  cost.seconds = longest.evaluate(path_of, costs.seconds_per_chunk()).seconds;
+  const std::vector<double> overheads = overheads_of(network.topology, host_of);
+  cost.seconds = longest.evaluate(path_of, costs.seconds_per_chunk(), overheads).seconds;
   return cost;
 }
 

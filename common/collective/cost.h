@@ -1,8 +1,8 @@
 // The α–β cost of a schedule on a topology: the time at which its last message arrives, by longest_path.h. A message
-// takes the latency of its path (α) and the time that the most loaded channel of its path needs for the bytes which
-// cross it (β). A message has slice.count / chunks_per_block() of a block's bytes, times the partial width
-// (step_patterns.h) if it has a partial sum. Source: Luo §5.2.1, with the load of shared links counted as in EFLOPS §V.
-// Pure.
+// takes the latency of its path (α), the time that the most loaded channel of its path needs for the bytes which cross
+// it (β), and the overhead of the processors at both ends (topology::Host). A message has slice.count /
+// chunks_per_block() of a block's bytes, times the partial width (step_patterns.h) if it has a partial sum. Source: Luo
+// §5.2.1, with the load of shared links counted as in EFLOPS §V. Pure.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,9 @@ struct Cost {
   double seconds = 0;
   std::vector<StepCost> steps;
 };
+
+// Returns the overhead of each rank's host, for LongestPath; empty if all are 0. `host_of[rank]` is the rank's host.
+std::vector<double> overheads_of(const topology::Topology& topology, const std::vector<uint32_t>& host_of);
 
 // Returns the flow that cost models and simulators pass to topology::Paths::append_path() for all messages between two
 // hosts, so that they agree on the path.

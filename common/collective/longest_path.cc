@@ -6,7 +6,7 @@
 namespace gleaner::collective {
 
 LongestPath::LongestPath(std::span<const StepPattern> patterns, uint32_t ranks, uint32_t channels)
-    : channels_(channels), ready_(ranks) {
+    : channels_(channels), ready_(ranks), processors_(ranks) {
   for (const StepPattern& pattern : patterns) {
     for (const Transfer& transfer : pattern.transfers) connections_.push_back({transfer.from, transfer.to});
   }
@@ -23,7 +23,7 @@ LongestPath::LongestPath(std::span<const StepPattern> patterns, uint32_t ranks, 
     for (const Transfer& transfer : pattern.transfers) {
       const Connection connection{transfer.from, transfer.to};
       const auto at = std::ranges::lower_bound(connections_, connection, order) - connections_.begin();
-      messages_.push_back({static_cast<uint32_t>(at), transfer.chunks, transfer.from, transfer.to});
+      messages_.push_back({static_cast<uint32_t>(at), transfer.chunks, transfer.messages, transfer.from, transfer.to});
     }
     patterns_.push_back({begin, static_cast<uint32_t>(messages_.size())});
     most = std::max(most, pattern.transfers.size());
@@ -56,12 +56,27 @@ void LongestPath::lay(PathOf path_of, std::span<const double> seconds_per_chunk)
   }
 }
 
+double LongestPath::sent(uint32_t rank, double overhead, uint32_t count) {
+  Processor& processor = processors_[rank];
+  return processor.free = std::max(processor.free, ready_[rank]) + count * overhead;
+}
+
+void LongestPath::receive(uint32_t rank, double overhead) {
+  Processor& processor = processors_[rank];
+  if (processor.arrived == 0) return;
+  const double in_turn = std::max(processor.free, processor.first) + processor.arrived * overhead;
+  ready_[rank] = processor.free = std::max(in_turn, ready_[rank] + overhead);
+  processor.arrived = 0;
+}
+
 // Carries out a step, and returns the mean time of its messages.
-double LongestPath::pass(const Pattern& pattern) {
+double LongestPath::pass(const Pattern& pattern, std::span<const double> overheads) {
   for (uint32_t i = pattern.begin; i < pattern.end; ++i) {
     const Message& message = messages_[i];
     const Track& track = tracks_[message.connection];
-    const double start = std::max(ready_[message.from], track.left);
+    double ready = ready_[message.from];
+    if (!overheads.empty()) ready = sent(message.from, overheads[message.from], message.count);
+    const double start = std::max(ready, track.left);
     starts_[i - pattern.begin] = start;
     for (uint32_t at = track.begin; at < track.end; ++at) {
       Channel& channel = channels_[shared_[at].channel];
@@ -84,6 +99,13 @@ double LongestPath::pass(const Pattern& pattern) {
     const double arrival = left + track.latency_seconds;
     ready_[message.to] = std::max(ready_[message.to], arrival);
     sum += arrival - start;
+    if (overheads.empty()) continue;
+    Processor& receiver = processors_[message.to];
+    receiver.first = receiver.arrived == 0 ? arrival : std::min(receiver.first, arrival);
+    receiver.arrived += message.count;
+  }
+  for (uint32_t i = pattern.begin; i < pattern.end && !overheads.empty(); ++i) {
+    receive(messages_[i].to, overheads[messages_[i].to]);
   }
   for (uint32_t i = pattern.begin; i < pattern.end && !shared_.empty(); ++i) {
     const Track& track = tracks_[messages_[i].connection];
@@ -97,11 +119,13 @@ double LongestPath::pass(const Pattern& pattern) {
   return sum / std::max(pattern.end - pattern.begin, 1u);
 }
 
-LongestPath::Value LongestPath::evaluate(PathOf path_of, std::span<const double> seconds_per_chunk) {
+LongestPath::Value LongestPath::evaluate(PathOf path_of, std::span<const double> seconds_per_chunk,
+                                         std::span<const double> overheads) {
   lay(path_of, seconds_per_chunk);
   std::ranges::fill(ready_, 0);
+  std::ranges::fill(processors_, Processor());
   Value value;
-  for (const uint32_t pattern : pattern_of_step_) value.mean_seconds += pass(patterns_[pattern]);
+  for (const uint32_t pattern : pattern_of_step_) value.mean_seconds += pass(patterns_[pattern], overheads);
   if (!ready_.empty()) value.seconds = *std::ranges::max_element(ready_);
   return value;
 }

@@ -10,6 +10,7 @@
 // - The messages of one step that share a channel share its bandwidth: they leave when the channel could have carried
 //   all of them, which it begins with the first that starts.
 // - Messages of different steps follow each other on a channel, in the order of their steps.
+// - A rank's processor takes its overhead o for each message that it sends or receives, one after the other (LogP).
 //
 // common/netsim/schedule_run.h simulates the same messages, with exact shares at each moment, and takes a hundred times
 // as long.
@@ -51,9 +52,9 @@ class LongestPath {
   };
   using PathOf = absl::FunctionRef<Path(const Connection&)>;
 
-  // Returns the time of the schedule. `seconds_per_chunk` is by channel. A path is used until the next call of
-  // `path_of`.
-  Value evaluate(PathOf path_of, std::span<const double> seconds_per_chunk);
+  // Returns the time of the schedule. `seconds_per_chunk` is by channel, and `overheads` by rank, in seconds; without
+  // any, processors take no time. A path is used until the next call of `path_of`.
+  Value evaluate(PathOf path_of, std::span<const double> seconds_per_chunk, std::span<const double> overheads = {});
 
   // Returns the number of messages that evaluate() times.
   uint64_t message_count() const;
@@ -62,6 +63,7 @@ class LongestPath {
   struct Message {
     uint32_t connection = 0;
     uint32_t chunks = 0;
+    uint32_t count = 1;  // so many messages of one step, which leave together
     uint32_t from = 0;
     uint32_t to = 0;
   };
@@ -88,18 +90,30 @@ class LongestPath {
     double seconds = 0;  // of the step's messages
   };
 
+  // A rank's processor, and the messages of a step that arrive there.
+  struct Processor {
+    double free = 0;   // when it has handled the messages so far
+    double first = 0;  // arrival
+    uint32_t arrived = 0;
+  };
+
   void lay(PathOf path_of, std::span<const double> seconds_per_chunk);
-  double pass(const Pattern& pattern);
+  double pass(const Pattern& pattern, std::span<const double> overheads);
+  // Returns when a rank has sent `count` messages of a step.
+  double sent(uint32_t rank, double overhead, uint32_t count);
+  // Lets a rank receive the messages of a step, the last of which arrives at ready_[rank].
+  void receive(uint32_t rank, double overhead);
 
   std::vector<Message> messages_;  // by pattern
   std::vector<Pattern> patterns_;
   std::vector<uint32_t> pattern_of_step_;
   std::vector<Connection> connections_;
-  std::vector<Track> tracks_;      // by connection
-  std::vector<Shared> shared_;     // by connection
-  std::vector<Channel> channels_;  // all idle between calls
-  std::vector<double> ready_;      // by rank: when all messages of earlier steps have arrived
-  std::vector<double> starts_;     // by message of a pattern
+  std::vector<Track> tracks_;          // by connection
+  std::vector<Shared> shared_;         // by connection
+  std::vector<Channel> channels_;      // all idle between calls
+  std::vector<double> ready_;          // by rank: when all messages of earlier steps have arrived
+  std::vector<double> starts_;         // by message of a pattern
+  std::vector<Processor> processors_;  // by rank
 };
 
 }  // namespace gleaner::collective

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/netsim/host_map.h"
+#include "common/netsim/processors.h"
 #include "common/plan/partitioner.h"
 
 namespace gleaner::netsim {
@@ -19,6 +20,7 @@ class PlanRun {
           FlowNetwork network)
       : plan_(plan),
         network_(std::move(network)),
+        processors_(topology, host_of),
         messages_(count_messages()),
         loads_(topology, {messages_}),
         contributions_(plan.partitions.size(), 0) {
@@ -28,6 +30,12 @@ class PlanRun {
   absl::StatusOr<RunResult> run(const Progress& progress);
 
  private:
+  // A message between a worker and the owner of a partition.
+  struct Exchange {
+    uint32_t partition = 0;
+    uint32_t worker = 0;
+    bool is_sum = false;
+  };
   // The connections between one worker and one owner.
   struct Connections {
     uint32_t to_owner = 0;
@@ -39,11 +47,22 @@ class PlanRun {
   const Connections& connections(uint32_t worker, uint32_t owner) const {
     return connections_[size_t{worker} * plan_.members.size() + owner];
   }
+  // A message's number says which contribution or sum it is.
+  uint64_t number_of(uint32_t partition, uint32_t worker, bool is_sum) const {
+    return (uint64_t{partition} * plan_.workers + worker) * 2 + is_sum;
+  }
+  Exchange exchange_of(uint64_t message) const;
+  // Lets a member send a message. Its processor hands it over, or it goes to the connection at once.
   absl::Status send(uint32_t partition, uint32_t worker, bool is_sum);
+  absl::Status hand_over(uint64_t message);
+  // A message arrives at its host, whose processor receives it.
+  absl::Status on_arrival(uint64_t message);
+  absl::Status receive(uint64_t message);
   absl::Status on_contribution(uint32_t partition);
 
   const plan::Plan& plan_;
   FlowNetwork network_;
+  Processors processors_;  // by member
   const uint64_t messages_;
   ChannelLoads loads_;
   std::vector<uint32_t> contributions_;   // by partition: workers whose contribution its owner has
@@ -72,15 +91,40 @@ void PlanRun::connect(const std::vector<uint32_t>& host_of) {
   }
 }
 
-// The id of a message says which contribution or sum it is.
-absl::Status PlanRun::send(uint32_t index, uint32_t worker, bool is_sum) {
-  const plan::Partition& partition = plan_.partitions[index];
-  const Connections& both = connections(worker, partition.owner);
-  const uint64_t id = uint64_t{index} * 2 + is_sum;
+PlanRun::Exchange PlanRun::exchange_of(uint64_t message) const {
+  const uint64_t pair = message / 2;
+  return {static_cast<uint32_t>(pair / plan_.workers), static_cast<uint32_t>(pair % plan_.workers), message % 2 == 1};
+}
+
+absl::Status PlanRun::send(uint32_t partition, uint32_t worker, bool is_sum) {
+  const uint64_t message = number_of(partition, worker, is_sum);
+  const uint32_t from = is_sum ? plan_.partitions[partition].owner : worker;
+  if (processors_.is_instant(from)) return hand_over(message);
+  processors_.add(from, {Processors::Work::kSend, message}, network_.now());
+  return absl::OkStatus();
+}
+
+absl::Status PlanRun::hand_over(uint64_t message) {
+  const Exchange exchange = exchange_of(message);
+  const plan::Partition& partition = plan_.partitions[exchange.partition];
+  const Connections& both = connections(exchange.worker, partition.owner);
   GLN_ASSIGN_OR_RETURN(const std::span<const uint32_t> channels,
-                       network_.send(id, is_sum ? both.to_worker : both.to_owner, partition.bytes));
+                       network_.send(message, exchange.is_sum ? both.to_worker : both.to_owner, partition.bytes));
   loads_.add(0, channels, partition.bytes);
   return absl::OkStatus();
+}
+
+absl::Status PlanRun::on_arrival(uint64_t message) {
+  const Exchange exchange = exchange_of(message);
+  const uint32_t to = exchange.is_sum ? exchange.worker : plan_.partitions[exchange.partition].owner;
+  if (processors_.is_instant(to)) return receive(message);
+  processors_.add(to, {Processors::Work::kReceive, message}, network_.now());
+  return absl::OkStatus();
+}
+
+absl::Status PlanRun::receive(uint64_t message) {
+  const Exchange exchange = exchange_of(message);
+  return exchange.is_sum ? absl::OkStatus() : on_contribution(exchange.partition);
 }
 
 absl::Status PlanRun::on_contribution(uint32_t index) {
@@ -101,13 +145,15 @@ absl::StatusOr<RunResult> PlanRun::run(const Progress& progress) {
   std::vector<uint64_t> arrived;
   uint64_t done = 0;
   for (uint64_t turn = 1;; ++turn) {
-    GLN_ASSIGN_OR_RETURN(const bool more, network_.advance(arrived));
+    GLN_ASSIGN_OR_RETURN(const bool more, network_.advance(arrived, processors_.next_seconds()));
     if (!more) break;
-    for (const uint64_t id : arrived) {
-      if (id % 2 == 0) GLN_RETURN_IF_ERROR(on_contribution(static_cast<uint32_t>(id / 2)));
-    }
+    for (const uint64_t message : arrived) GLN_RETURN_IF_ERROR(on_arrival(message));
     done += arrived.size();
     arrived.clear();
+    while (const auto work = processors_.take(network_.now())) {
+      const bool is_send = work->work == Processors::Work::kSend;
+      GLN_RETURN_IF_ERROR(is_send ? hand_over(work->message) : receive(work->message));
+    }
     if (progress && turn % kTurnsPerProgress == 0) progress(static_cast<double>(done) / static_cast<double>(messages_));
   }
   const double seconds = network_.now();

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/collective/messages.h"
 #include "common/netsim/host_map.h"
+#include "common/netsim/processors.h"
 
 namespace gleaner::netsim {
 namespace {
@@ -38,6 +39,7 @@ class ScheduleRun {
         host_of_(host_of),
         partitions_(partitions),
         network_(std::move(network)),
+        processors_(topology, host_of),
         transits_(messages.all().size() * partitions.bytes.size()),
         loads_(topology, messages_of_steps()),
         next_op_(partitions.bytes.size() * schedule.ranks, 0),
@@ -63,12 +65,22 @@ class ScheduleRun {
   // Executes a rank's operations on a partition up to the next one that has to wait.
   absl::Status go_on(uint32_t rank, uint64_t partition);
   // Returns the width of a message's values.
-  uint32_t width_of(uint32_t message) const {
-    return messages_.all()[message].take == collective::Take::kReduce ? partitions_.partial_width : 1;
+  uint32_t width_of(const Message& message) const {
+    return message.take == collective::Take::kReduce ? partitions_.partial_width : 1;
   }
+  // Returns the bytes of the vector in a message.
+  double vector_bytes(uint64_t index) const;
+  const Message& message_of(uint64_t index) const { return messages_.all()[index % messages_.all().size()]; }
+  uint64_t partition_of(uint64_t index) const { return index / messages_.all().size(); }
   // Returns the connection between two ranks.
   uint32_t connection(uint32_t from, uint32_t to);
+  // Lets a rank send a message. Its processor hands it over, or it goes to the connection at once.
+  absl::Status send(uint64_t index);
+  absl::Status hand_over(uint64_t index);
+  // A message arrives at its host, whose processor receives it.
   absl::Status on_arrival(uint64_t index);
+  absl::Status receive(uint64_t index);
+  absl::Status carry_out(Processors::Done work);
   // Makes a question of the message for which a rank begins to wait, if its sender may not have begun the partition.
   void wait_for(uint64_t index);
   absl::Status ask();
@@ -82,6 +94,7 @@ class ScheduleRun {
   const std::vector<uint32_t>& host_of_;
   const Partitions& partitions_;
   FlowNetwork network_;
+  Processors processors_;                                // by rank
   absl::flat_hash_map<uint64_t, uint32_t> connections_;  // by sender << 32 | receiver
   std::vector<Transit> transits_;                        // by partition, then message
   ChannelLoads loads_;
@@ -121,24 +134,49 @@ absl::Status ScheduleRun::begin(uint32_t rank, uint64_t partition) {
 
 absl::Status ScheduleRun::go_on(uint32_t rank, uint64_t partition) {
   const std::vector<Op>& program = schedule_.programs[rank];
-  const double bytes_per_chunk = partitions_.bytes[partition] / schedule_.chunks_per_block();
   const uint64_t first = partition * messages_.all().size();
   for (uint32_t& next = next_op_[partition * schedule_.ranks + rank]; next < program.size(); ++next) {
     const Op& op = program[next];
     const uint64_t index = first + messages_.index_of(rank, next);
+    if (!(vector_bytes(index) > 0)) continue;
     if (op.kind != OpKind::kSend) {
       if (transits_[index].arrived) continue;
       transits_[index].awaited = true;
       wait_for(index);
       return absl::OkStatus();
     }
-    const double bytes =
-        bytes_per_chunk * op.slice.count * width_of(messages_.index_of(rank, next)) + partitions_.frame_bytes;
-    GLN_ASSIGN_OR_RETURN(const std::span<const uint32_t> channels,
-                         network_.send(index, connection(rank, op.peer), bytes, partition));
-    loads_.add(op.step, channels, bytes);
+    GLN_RETURN_IF_ERROR(send(index));
   }
   in_flight_bytes_[rank] -= work_bytes(partition);
+  return absl::OkStatus();
+}
+
+double ScheduleRun::vector_bytes(uint64_t index) const {
+  const collective::Slice& slice = message_of(index).slice;
+  const double bytes = partitions_.bytes[partition_of(index)];
+  const uint32_t chunks = schedule_.chunks_per_block();
+  if (!(partitions_.element_bytes > 0)) return bytes / chunks * slice.count;
+  const double elements = std::max(1.0, std::ceil(bytes / partitions_.element_bytes));
+  const auto begin = [&](uint32_t chunk) {
+    return chunk / chunks * elements +
+           static_cast<double>(collective::chunk_begin(static_cast<uint64_t>(elements), chunks, chunk % chunks));
+  };
+  return (begin(slice.first + slice.count) - begin(slice.first)) * (bytes / elements);
+}
+
+absl::Status ScheduleRun::send(uint64_t index) {
+  const uint32_t from = message_of(index).from;
+  if (processors_.is_instant(from)) return hand_over(index);
+  processors_.add(from, {Processors::Work::kSend, index}, network_.now());
+  return absl::OkStatus();
+}
+
+absl::Status ScheduleRun::hand_over(uint64_t index) {
+  const Message& message = message_of(index);
+  const double bytes = vector_bytes(index) * width_of(message) + partitions_.frame_bytes;
+  GLN_ASSIGN_OR_RETURN(const std::span<const uint32_t> channels,
+                       network_.send(index, connection(message.from, message.to), bytes, partition_of(index)));
+  loads_.add(message.step, channels, bytes);
   return absl::OkStatus();
 }
 
@@ -150,8 +188,19 @@ uint32_t ScheduleRun::connection(uint32_t from, uint32_t to) {
 }
 
 absl::Status ScheduleRun::on_arrival(uint64_t index) {
-  const uint64_t partition = index / messages_.all().size();
-  const Message& message = messages_.all()[index % messages_.all().size()];
+  const uint32_t to = message_of(index).to;
+  if (processors_.is_instant(to)) return receive(index);
+  processors_.add(to, {Processors::Work::kReceive, index}, network_.now());
+  return absl::OkStatus();
+}
+
+absl::Status ScheduleRun::carry_out(Processors::Done work) {
+  return work.work == Processors::Work::kSend ? hand_over(work.message) : receive(work.message);
+}
+
+absl::Status ScheduleRun::receive(uint64_t index) {
+  const uint64_t partition = partition_of(index);
+  const Message& message = message_of(index);
   transits_[index].arrived = true;
   ++arrived_;
   step_end_[message.step] = network_.now();
@@ -164,8 +213,8 @@ absl::Status ScheduleRun::on_arrival(uint64_t index) {
 }
 
 void ScheduleRun::wait_for(uint64_t index) {
-  const uint64_t partition = index / messages_.all().size();
-  const uint32_t from = messages_.all()[index % messages_.all().size()].from;
+  const uint64_t partition = partition_of(index);
+  const uint32_t from = message_of(index).from;
   if (has_begun_[partition * schedule_.ranks + from]) return;
   // The first tick finds that the rank waits, the second one that it has waited since the first.
   questions_.push_back({(std::floor(network_.now() / kTickSeconds) + 2) * kTickSeconds, index});
@@ -174,8 +223,7 @@ void ScheduleRun::wait_for(uint64_t index) {
 absl::Status ScheduleRun::ask() {
   for (; !questions_.empty() && questions_.front().seconds <= network_.now(); questions_.pop_front()) {
     const uint64_t index = questions_.front().message;
-    const Message& message = messages_.all()[index % messages_.all().size()];
-    GLN_RETURN_IF_ERROR(begin(message.from, index / messages_.all().size()));
+    GLN_RETURN_IF_ERROR(begin(message_of(index).from, partition_of(index)));
   }
   return absl::OkStatus();
 }
@@ -206,11 +254,13 @@ absl::StatusOr<RunResult> ScheduleRun::run(const Progress& progress) {
   std::vector<uint64_t> arrived;
   for (uint64_t turn = 1;; ++turn) {
     const double next_question = questions_.empty() ? FlowNetwork::kNever : questions_.front().seconds;
-    GLN_ASSIGN_OR_RETURN(const bool more, network_.advance(arrived, next_question));
+    GLN_ASSIGN_OR_RETURN(const bool more,
+                         network_.advance(arrived, std::min(next_question, processors_.next_seconds())));
     if (!more) break;
     GLN_RETURN_IF_ERROR(ask());
     for (const uint64_t id : arrived) GLN_RETURN_IF_ERROR(on_arrival(id));
     arrived.clear();
+    while (const auto done = processors_.take(network_.now())) GLN_RETURN_IF_ERROR(carry_out(*done));
     if (progress && turn % kEventsPerProgress == 0) {
       progress(static_cast<double>(arrived_) / static_cast<double>(transits_.size()));
     }

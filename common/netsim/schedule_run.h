@@ -1,6 +1,7 @@
 // run_schedule() simulates a schedule (common/collective/schedule.h) on a topology. Each rank executes its operations
 // in order: a send hands its message to the connection between the two ranks (flow_network.h) and goes on at once; a
-// receive waits until its message has arrived. Sums and copies take no time. Pure.
+// receive waits until its message has arrived. The processors of the hosts take their overhead for each message that a
+// rank sends or receives (processors.h). Sums and copies take no time. Pure.
 //
 // A job cuts the vector into partitions, and executes the schedule on each of them (comm-lib/executor/executor.h).
 // With Partitions, run_schedule() does the same:
@@ -54,12 +55,14 @@ struct Partitions {
   double frame_bytes = 0;          // that a message has beside its part of the vector
   // Bytes of a partial sum for each byte of the vector (common/collective/cost.h); 2: of fp16 and bf16.
   uint32_t partial_width = 1;
+  // Chunks have whole elements of so many bytes, and a message without elements is not sent, as in the runtime
+  // (collective::chunk_begin()). 0: each chunk has exactly the `chunks`-th part of its partition.
+  double element_bytes = 0;
 };
 // Returns the whole vector as one partition.
 Partitions uncut(double bytes);
 
-// `host_of[rank]` is the host with that rank; all differ. A chunk has exactly the `chunks`-th part of its
-// partition.
+// `host_of[rank]` is the host with that rank; all differ.
 // InvalidArgument: the map does not have schedule.ranks different hosts, several partitions have no limits by rank, the
 // conditions are out of range, sends and receives don't match (collective::Messages), or ranks wait for each other for
 // ever. Unavailable: failed links left no path.

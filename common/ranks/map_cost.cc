@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/collective/cost.h"
+#include "common/ranks/rank_map.h"
+
 namespace gleaner::ranks {
 namespace {
 
@@ -34,6 +37,8 @@ MapCost::MapCost(std::span<const collective::StepPattern> patterns, uint32_t ran
     : topology_(topology),
       paths_(paths),
       seconds_per_chunk_(seconds_per_chunk(topology, static_cast<double>(bytes) / chunks)),
+      overhead_of_host_(collective::overheads_of(topology, identity(topology.host_count()))),
+      overheads_(overhead_of_host_.empty() ? 0 : ranks),
       longest_path_(patterns, ranks, topology.channel_count()),
       bound_(patterns, ranks, 2 * ranks),
       mean_chunks_(mean_chunks(patterns)) {}
@@ -41,7 +46,8 @@ MapCost::MapCost(std::span<const collective::StepPattern> patterns, uint32_t ran
 double MapCost::message_seconds(uint32_t from, uint32_t to) const {
   double slowest = 0;
   for (const uint32_t channel : paths_.channels(from, to)) slowest = std::max(slowest, seconds_per_chunk_[channel]);
-  return paths_.latency_seconds(from, to) + mean_chunks_ * slowest;
+  const double processors = topology_.hosts()[from].overhead_seconds + topology_.hosts()[to].overhead_seconds;
+  return processors + paths_.latency_seconds(from, to) + mean_chunks_ * slowest;
 }
 
 MapCost::Value MapCost::evaluate(const RankMap& host_of) {
@@ -49,7 +55,8 @@ MapCost::Value MapCost::evaluate(const RankMap& host_of) {
     const uint32_t from = host_of[connection.from], to = host_of[connection.to];
     return LongestPath::Path{paths_.channels(from, to), paths_.latency_seconds(from, to)};
   };
-  const LongestPath::Value value = longest_path_.evaluate(path_of, seconds_per_chunk_);
+  for (size_t rank = 0; rank < overheads_.size(); ++rank) overheads_[rank] = overhead_of_host_[host_of[rank]];
+  const LongestPath::Value value = longest_path_.evaluate(path_of, seconds_per_chunk_, overheads_);
   return {value.seconds, value.seconds + kMeanPart * value.mean_seconds};
 }
 
@@ -71,13 +78,15 @@ double MapCost::bound_seconds() {
     }
   }
   const std::vector<double> seconds(size_t{2} * hosts, per_chunk / static_cast<double>(most_links));
+  std::vector<double> overheads;
+  if (!overhead_of_host_.empty()) overheads.assign(overheads_.size(), *std::ranges::min_element(overhead_of_host_));
   uint32_t channels[2];
   const auto path_of = [&](const LongestPath::Connection& connection) {
     channels[0] = 2 * connection.from;
     channels[1] = 2 * connection.to + 1;
     return LongestPath::Path{channels, latency};
   };
-  return bound_.evaluate(path_of, seconds).seconds;
+  return bound_.evaluate(path_of, seconds, overheads).seconds;
 }
 
 double MapCost::visits() const {

@@ -30,10 +30,10 @@ class MapCost {
   // Returns the value of a map, whose first entries are the hosts of the ranks.
   Value evaluate(const RankMap& host_of);
 
-  // Returns the time of a message of mean size between two hosts without other traffic.
+  // Returns the time of a message of mean size between two hosts without other traffic, from processor to processor.
   double message_seconds(uint32_t from, uint32_t to) const;
   // Returns a lower bound of the cost under any map: each message has the least latency between two hosts, and each
-  // rank the fastest link.
+  // rank the fastest link and processor.
   double bound_seconds();
   // Returns the number of messages and channels that evaluate() visits, in the mean over random maps.
   double visits() const;
@@ -46,6 +46,8 @@ class MapCost {
   const topology::Topology& topology_;
   const PathTable& paths_;
   std::vector<double> seconds_per_chunk_;  // by channel
+  std::vector<double> overhead_of_host_;   // empty: processors take no time
+  std::vector<double> overheads_;          // by rank, of the map that is evaluated
   collective::LongestPath longest_path_;
   collective::LongestPath bound_;  // each rank has a channel of its own each way
   double mean_chunks_ = 0;         // of a message

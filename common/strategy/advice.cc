@@ -132,7 +132,9 @@ absl::StatusOr<std::optional<Topology>> with_one_more(const Topology& topology, 
     (own->a < added ? own->a : own->b) = added;
   }
   links.push_back(*own);
-  hosts.push_back({absl::StrCat("one more summer ", added), {}});
+  // Its processor is taken to be no faster than those that are there.
+  const double overhead = std::ranges::max_element(hosts, {}, &topology::Host::overhead_seconds)->overhead_seconds;
+  hosts.push_back({absl::StrCat("one more summer ", added), {}, overhead});
   return Topology::make(std::move(hosts), topology.switches(), std::move(links));
 }
 

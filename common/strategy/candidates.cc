@@ -58,6 +58,16 @@ double busiest_channel(const collective::Schedule& schedule, std::span<const col
   return busiest;
 }
 
+// Returns how long the slowest processor takes for all messages of a partition.
+double busiest_processor(const collective::Schedule& schedule, const PlacedWorkers& placed) {
+  double slowest = 0;
+  for (uint32_t rank = 0; rank < schedule.ranks; ++rank) {
+    const topology::Host& host = placed.network->topology.hosts()[placed.host_of[rank]];
+    slowest = std::max(slowest, static_cast<double>(schedule.programs[rank].size()) * host.overhead_seconds);
+  }
+  return slowest;
+}
+
 // The widths in which values travel, in those of the tensor's type.
 struct Widths {
   uint32_t partial_sum = 1;
@@ -97,17 +107,20 @@ absl::StatusOr<Model> model_of(const std::shared_ptr<const collective::Schedule>
       .latency_seconds = empty.seconds,
       .alone_seconds_per_byte = width * (large.seconds - empty.seconds) / static_cast<double>(kScheduleProbeBytes),
       .stream_seconds_per_byte = width * busiest_channel(schedule, patterns, placed),
+      .processor_seconds = busiest_processor(schedule, placed),
       .message_bytes = width * largest_message(schedule, widths.partial_sum),
       .push_bytes = static_cast<double>(widths.contribution),
       .link_bits_per_second = *std::ranges::min_element(placed.worker_bits_per_second)};
-  model.schedule = ScheduleTimes::make({.schedule = made,
-                                        .network = placed.network,
-                                        .host_of = placed.host_of,
-                                        .worker_bits_per_second = placed.worker_bits_per_second,
-                                        .round_trip_seconds = placed.round_trip_seconds,
-                                        .partial_width = widths.partial_sum,
-                                        .width = width,
-                                        .stream_seconds_per_byte = model.stream_seconds_per_byte});
+  model.schedule =
+      ScheduleTimes::make({.schedule = made,
+                           .network = placed.network,
+                           .host_of = placed.host_of,
+                           .worker_bits_per_second = placed.worker_bits_per_second,
+                           .round_trip_seconds = placed.round_trip_seconds,
+                           .partial_width = widths.partial_sum,
+                           .width = width,
+                           .element_bytes = static_cast<uint32_t>(size_of(DataType::kFloat32)) / widths.partial_sum,
+                           .stream_seconds_per_byte = model.stream_seconds_per_byte});
   return model;
 }
 
@@ -147,7 +160,7 @@ absl::StatusOr<Model> model_of_summers(const PlacedWorkers& placed, uint32_t wor
   }
   const auto probe = static_cast<double>(kScheduleProbeBytes);
   model.alone_seconds_per_byte = times.seconds(probe, probe, probe) / probe;
-  model.stream_seconds_per_byte = times.stream_seconds_per_byte();
+  model.stream_seconds_per_byte = times.stream_seconds_per_byte(probe);
   model.message_bytes = model.push_bytes = widths.contribution;
   model.owners = std::make_shared<const OwnerTimes>(std::move(times));
   return model;
@@ -235,7 +248,8 @@ class Stages {
       const uint32_t from = placed_.host_of[rank], to = placed_.host_of[next];
       path_.clear();
       placed_.network->paths.append_path(from, to, collective::flow_between(from, to), path_);
-      double latency = 0;
+      const std::vector<topology::Host>& hosts = placed_.network->topology.hosts();
+      double latency = hosts[from].overhead_seconds + hosts[to].overhead_seconds;
       for (const uint32_t channel : path_) {
         latency += placed_.network->topology.latency_seconds(channel);
         load_[channel] += 8 / placed_.network->topology.bits_per_second(channel);
@@ -296,16 +310,18 @@ double Model::seconds(double bytes, double partition_bytes, double least_bytes) 
 }
 
 double Model::stream_seconds(double partition_bytes) const {
-  if (owners != nullptr) return stream_seconds_per_byte;
+  if (owners != nullptr) return factor * owners->stream_seconds_per_byte(partition_bytes);
   if (schedule != nullptr) return factor * schedule->stream_seconds_per_byte(partition_bytes);
   const double window = plan::schedule_limits(partition_bytes, link_bits_per_second, 0).in_flight;
-  return std::max(stream_seconds_per_byte, (latency_seconds + alone_seconds_per_byte * partition_bytes) / window);
+  const double least = std::max(stream_seconds_per_byte, processor_seconds / partition_bytes);
+  return std::max(least, (latency_seconds + alone_seconds_per_byte * partition_bytes) / window);
 }
 
 void Model::multiply(double by) {
   latency_seconds *= by;
   alone_seconds_per_byte *= by;
   stream_seconds_per_byte *= by;
+  processor_seconds *= by;
   factor *= by;
 }
 

@@ -4,10 +4,11 @@
 // simulated (schedule_times.h). A schedule with too many messages for that has a closed form: a tensor of m bytes in
 // partitions of p bytes takes the time of one partition alone, and the time in which the rest follows:
 //
-//   t(m) = latency + alone · min(m, p) + max(stream, (latency + alone · p) / window) · max(0, m - p)
+//   t(m) = latency + alone · min(m, p) + max(stream, processor / p, (latency + alone · p) / window) · max(0, m - p)
 //
 // Latency and `alone` are those of the schedule's α–β cost (common/collective/cost.h). `stream` is the time that the
-// busiest channel needs for all its messages. The window is that of the runtime (plan::schedule_limits()): so
+// busiest channel needs for all its messages, and `processor` that of the slowest processor for the messages of a
+// partition. The window is that of the runtime (plan::schedule_limits()): so
 // many bytes of partitions are in flight at a time.
 //
 // Model of summers. A contribution and a result are two messages one after the other; owner_times.h has the rest.
@@ -42,6 +43,7 @@ struct Model {
   double latency_seconds = 0;
   double alone_seconds_per_byte = 0;
   double stream_seconds_per_byte = 0;
+  double processor_seconds = 0;
   // Bytes for each byte of a partition: those of the largest message, and of a contribution.
   double message_bytes = 1;
   double push_bytes = 1;

@@ -12,7 +12,7 @@
 namespace gleaner::strategy {
 namespace {
 
-constexpr double kLeastBytes = 64;       // below that, sizes are between 0 and this one
+constexpr double kLeastBytes = 2;        // of a tensor
 constexpr double kSizesPerOctave = 2;    // that are simulated
 constexpr double kFewPartitions = 8;     // up to which each number is simulated
 constexpr double kFewMessages = 4096;    // as many partitions as have so few messages are simulated, too
@@ -32,7 +32,8 @@ absl::StatusOr<double> ScheduleTimes::simulate(uint64_t count, double partition_
   const double bytes = job_.width * partition_bytes;
   netsim::Partitions partitions{.bytes = std::vector<double>(count, bytes),
                                 .frame_bytes = wire::kHeaderBytes,
-                                .partial_width = job_.partial_width};
+                                .partial_width = job_.partial_width,
+                                .element_bytes = job_.width * job_.element_bytes};
   for (const uint32_t host : job_.host_of) {
     const plan::ScheduleLimits limits = plan::schedule_limits(
         bytes * job_.partial_width, job_.worker_bits_per_second[host], wire::kHeaderBytes, job_.round_trip_seconds);
@@ -77,10 +78,10 @@ double ScheduleTimes::time_of(double count, double partition_bytes) {
 
 double ScheduleTimes::seconds(double bytes, double partition_bytes) {
   const double count = std::max(1.0, std::ceil(bytes / partition_bytes));
-  const double each = bytes / count;
+  const double each = std::max(bytes / count, kLeastBytes);
   const double step = std::floor(kSizesPerOctave * std::log2(each / kLeastBytes));
-  const double low = step < 0 ? 0 : kLeastBytes * std::exp2(step / kSizesPerOctave);
-  const double high = step < 0 ? kLeastBytes : kLeastBytes * std::exp2((step + 1) / kSizesPerOctave);
+  const double low = kLeastBytes * std::exp2(step / kSizesPerOctave);
+  const double high = kLeastBytes * std::exp2((step + 1) / kSizesPerOctave);
   const double below = time_of(count, low);
   if (each == low) return below;
   return below + (each - low) / (high - low) * (time_of(count, high) - below);

@@ -29,6 +29,7 @@ class ScheduleTimes {
     double round_trip_seconds = 0;               // to the farthest worker
     uint32_t partial_width = 1;                  // step_patterns.h
     double width = 1;                            // bytes of a contribution for each byte of the vector
+    uint32_t element_bytes = 4;                  // of the tensor's type
     // How long the busiest channel is busy for each byte of the vector.
     double stream_seconds_per_byte = 0;
   };

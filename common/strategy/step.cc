@@ -14,8 +14,9 @@ std::vector<double> step_parts(std::span<const Candidate> candidates, std::span<
   for (size_t i = 0; i < groups.size(); ++i) {
     const TensorGroup& group = groups[i];
     const Model& model = candidates[strategies[i]].model_of(group.type);
-    parts[strategies[i]] += model.stream_seconds(group.partition_bytes) * group.bytes * group.per_step;
-    const double first = model.seconds(std::min(group.bytes, group.partition_bytes), group.partition_bytes);
+    const double partition_bytes = std::min(group.bytes, group.partition_bytes);
+    parts[strategies[i]] += model.stream_seconds(partition_bytes) * group.bytes * group.per_step;
+    const double first = model.seconds(partition_bytes, partition_bytes);
     if (group.per_step == 0 || first < longest) continue;
     longest = first;
     slowest = strategies[i];

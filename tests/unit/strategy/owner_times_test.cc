@@ -24,13 +24,14 @@ constexpr int kFleets = 200;
 struct StarJob {
   plan::Fleet fleet;
   double latency_seconds = kLatency;
+  double overhead_seconds = 0;
 
   topology::Network network() const {
     const uint32_t members = fleet.n() + fleet.k();
     std::vector<topology::Host> hosts;
     std::vector<topology::Link> links;
     for (uint32_t i = 0; i < members; ++i) {
-      hosts.push_back({"host-" + std::to_string(i), {}});
+      hosts.push_back({"host-" + std::to_string(i), {}, overhead_seconds});
       links.push_back({i, members, fleet.bits_per_second(i), fleet.bits_per_second(i), latency_seconds});
     }
     return make_network(*topology::Topology::make(std::move(hosts), {{"switch"}}, std::move(links)));
@@ -73,8 +74,9 @@ TEST(OwnerTimes, SmallTensorsAreSpreadOverOwners) {
   }
 }
 
-// Returns the ratio of the modelled to the simulated time for a random fleet and tensor.
-double ratio(std::mt19937_64& random) {
+// Returns the ratio of the modelled to the simulated time for a random fleet and tensor, on hosts whose overhead is up
+// to `most_overhead` seconds.
+double ratio(std::mt19937_64& random, double most_overhead) {
   const auto log_uniform = [&](double least, double most) {
     return std::exp(std::uniform_real_distribution(std::log(least), std::log(most))(random));
   };
@@ -87,6 +89,7 @@ double ratio(std::mt19937_64& random) {
     for (double& bits_per_second : *side) bits_per_second *= log_uniform(1, unequal);
   }
   const uint64_t bytes = 4 * static_cast<uint64_t>(log_uniform(1, 16 << 20));
+  if (most_overhead > 0) job.overhead_seconds = log_uniform(most_overhead / 100, most_overhead);
   const topology::Network network = job.network();
   return modelled(job.fleet, network, bytes) / simulated(job.fleet, network, bytes);
 }
@@ -96,12 +99,26 @@ TEST(OwnerTimes, AgreesWithTheSimulation) {
   std::mt19937_64 random(kSeed);
   std::vector<double> errors;
   for (int fleet = 0; fleet < kFleets; ++fleet) {
-    errors.push_back(std::abs(ratio(random) - 1));
+    errors.push_back(std::abs(ratio(random, 0) - 1));
     EXPECT_LT(errors.back(), 0.2) << "seed " << kSeed << ", fleet " << fleet;
   }
   std::ranges::sort(errors);
   EXPECT_LT(errors[kFleets / 2], 1e-3);
   EXPECT_LT(errors[kFleets * 9 / 10], 0.03);
+}
+
+TEST(OwnerTimes, IsNearTheSimulationWithOverheads) {
+  constexpr uint64_t kSeed = 1;
+  std::mt19937_64 random(kSeed);
+  std::vector<double> ratios;
+  constexpr int kSome = 50;
+  for (int fleet = 0; fleet < kSome; ++fleet) ratios.push_back(ratio(random, 20e-6));
+  std::ranges::sort(ratios);
+  EXPECT_GT(ratios.front(), 0.65);
+  EXPECT_GT(ratios[kSome / 10], 0.85);
+  EXPECT_NEAR(ratios[kSome / 2], 1, 0.02);
+  EXPECT_LT(ratios[kSome * 9 / 10], 1.2);
+  EXPECT_LT(ratios.back(), 1.5);
 }
 
 // Partitions in force stay as they are: a tensor of one partition has one owner, whose link carries all contributions.

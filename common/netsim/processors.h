@@ -1,0 +1,57 @@
+// Processors are those of the simulated hosts. A processor sends or receives one message at a time, which takes the
+// overhead of its host (topology::Host). Messages that have arrived go first, then those to send in their order, as in
+// the runtime's loop. Pure.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "common/topology/topology.h"
+
+namespace gleaner::netsim {
+
+class Processors {
+ public:
+  enum class Work { kSend, kReceive };
+  struct Done {
+    Work work = Work::kSend;
+    uint64_t message = 0;
+  };
+
+  // `host_of[i]` is the host with processor i.
+  Processors(const topology::Topology& topology, const std::vector<uint32_t>& host_of);
+
+  // Returns whether a processor takes no time. Such a one gets no work.
+  bool is_instant(uint32_t processor) const { return !(processors_[processor].overhead_seconds > 0); }
+  // Gives work to a processor, which begins with it now or later.
+  void add(uint32_t processor, Done work, double now);
+  // Returns when the next work is done; infinity: there is none.
+  double next_seconds() const;
+  // Returns work that is done by `now`, in the order in which it was done; nothing if there is none.
+  std::optional<Done> take(double now);
+
+ private:
+  struct Processor {
+    double overhead_seconds = 0;
+    bool is_busy = false;
+    Done current;
+    std::deque<uint64_t> arrived, to_send;  // messages that wait
+  };
+  struct End {
+    double seconds = 0;
+    uint32_t processor = 0;
+    bool operator>(const End& other) const {
+      return seconds != other.seconds ? seconds > other.seconds : processor > other.processor;
+    }
+  };
+
+  // Begins with the next work, if there is some.
+  void begin(uint32_t processor, double now);
+
+  std::vector<Processor> processors_;
+  std::vector<End> ends_;  // a min-heap: of the work of each busy processor
+};
+
+}  // namespace gleaner::netsim
