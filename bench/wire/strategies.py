@@ -11,9 +11,15 @@ from wire import jobs, peers
 from wire.efficiency import STEP, one
 from wire.lab import Lab, Part, Setting
 from wire.row import JOB_SECONDS, MIB, Measured, Row, best_of, enough, quotient
-from wire.steps import Steps
+from wire.steps import Steps, spread
 
 FLAT = Setting(8, 0)
+# Links without a limit: a shaped one would let small tensors through at once, by the bytes that its bucket has saved.
+# Two hosts, so that each has a core of its own on every machine.
+SMALL = Setting(2, 0, rate="none", pinned=True)
+SMALL_SIZES = {4: "4 B", 4096: "4 KiB", 16384: "16 KiB", 65536: "64 KiB"}
+MORE = 20  # factor on the number of steps with small tensors
+LEAST_OF_REPORTS = 3000  # steps, in which ranks report several times
 RACKS = Setting(8, 0, tiers=(4, 2), uplinks=("50mbit",))
 TIERS = Setting(12, 0, tiers=(3, 2, 2), uplinks=("100mbit", "50mbit"))
 # 16 processes share few cores, so links are slow enough to be the limit. A probe of two hosts shows an uplink only if
@@ -121,6 +127,39 @@ def beside_simulator(name: str, setting: Setting, strategy: Strategy, bytes_: in
     return Row(f"{name}: {strategy.label} beside the simulator", 0.95, setting, measure, lambda _: 1.0)
 
 
+def modelled_by_auto(lab: Lab, bytes_: int, steps: int) -> dict[str, float]:
+    """Returns the time of a tensor by each strategy, by the latency and overhead that the ranks of a job measure."""
+
+    def run() -> dict[str, float]:
+        path = lab.folder / "summary.json"
+        flags = ["--strategy", "auto", "--bits", "Schedule", "--summary", str(path)]
+        jobs.one_run(lab.part(lab.setting.workers, 0), one(bytes_), steps, 20, flags=flags)
+        (size,) = json.loads(path.read_text())["candidates"]
+        return {each["strategy"]: float(each["modelled_seconds"]) for each in size["candidates"]}
+
+    return dict(lab.once(("modelled by auto", bytes_, steps), run))
+
+
+def small_beside_auto(bytes_: int, label: str) -> Row:
+    """Returns a row of the model that is farthest from the measured latency: the greater of both over the lesser."""
+    every = [each for each in FLAT_STRATEGIES if not each.stages] + [Strategy("summers"), Strategy("gather")]
+
+    def measure(lab: Lab, steps: int) -> Measured:
+        figures, ratios, spreads = {}, [], []
+        models = modelled_by_auto(lab, bytes_, max(MORE * steps, LEAST_OF_REPORTS))
+        for strategy in every:
+            found = jobs.measure(lab.part(lab.setting.workers, 0), one(bytes_), MORE * steps, 20,
+                                 flags=strategy.flags("--strategy"))  # fmt: skip
+            model = models[strategy.name]
+            figures |= {strategy.name: found.latency, f"{strategy.name} model": model}
+            ratios.append(max(model / found.latency, found.latency / model))
+            spreads.append(spread(found.latencies))
+        return Measured(max(ratios), max(spreads), figures)
+
+    return Row(f"n={SMALL.workers}: {label} by each strategy, apart from its model", 1.5, SMALL, measure,
+               lambda steps: (len(every) + 1) * (JOB_SECONDS + MORE * steps * 2e-3), at_least=False)  # fmt: skip
+
+
 def ordered(part: Part, order: list[int]) -> Part:
     """Returns the same workers in another order."""
     return Part(part.lab, tuple(part.workers[i] for i in order), part.summers)
@@ -219,4 +258,5 @@ def rows() -> list[Row]:
     tiers = Row("3 tiers: blueconnect 3,2,2 beside its Eq. 7", 0.95, TIERS, beside_equation, lambda steps: 3.0 * steps)
     hidden = Row("16 hosts in 4 hidden groups: two-level by probes beside random groups", 1.2, HIDDEN,
                  found_groups_beside_random, lambda _: 90.0 + 150.0)  # fmt: skip
-    return [*flat_rows(), *racks, tiers, hidden]
+    small = [small_beside_auto(*size) for size in SMALL_SIZES.items()]
+    return [*flat_rows(), *racks, tiers, hidden, *small]
