@@ -19,7 +19,7 @@ FLAT = Setting(8, 0)
 SMALL = Setting(2, 0, rate="none", pinned=True)
 SMALL_SIZES = {4: "4 B", 4096: "4 KiB", 16384: "16 KiB", 65536: "64 KiB"}
 MORE = 20  # factor on the number of steps with small tensors
-LEAST_OF_REPORTS = 3000  # steps, in which ranks report several times
+LEAST_OF_REPORTS = 20000  # steps with small tensors, in which ranks report several times
 RACKS = Setting(8, 0, tiers=(4, 2), uplinks=("50mbit",))
 TIERS = Setting(12, 0, tiers=(3, 2, 2), uplinks=("100mbit", "50mbit"))
 # 16 processes share few cores, so links are slow enough to be the limit. A probe of two hosts shows an uplink only if
@@ -134,7 +134,7 @@ def modelled_by_auto(lab: Lab, bytes_: int, steps: int) -> dict[str, float]:
         path = lab.folder / "summary.json"
         flags = ["--strategy", "auto", "--bits", "Schedule", "--summary", str(path)]
         jobs.one_run(lab.part(lab.setting.workers, 0), one(bytes_), steps, 20, flags=flags)
-        (size,) = json.loads(path.read_text())["candidates"]
+        size = next(each for each in json.loads(path.read_text())["candidates"] if each["bytes"] == bytes_)
         return {each["strategy"]: float(each["modelled_seconds"]) for each in size["candidates"]}
 
     return dict(lab.once(("modelled by auto", bytes_, steps), run))

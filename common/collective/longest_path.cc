@@ -124,8 +124,12 @@ LongestPath::Value LongestPath::evaluate(PathOf path_of, std::span<const double>
   lay(path_of, seconds_per_chunk);
   std::ranges::fill(ready_, 0);
   std::ranges::fill(processors_, Processor());
+  for (size_t rank = 0; rank < overheads.size(); ++rank) ready_[rank] = processors_[rank].free = overheads[rank];
   Value value;
   for (const uint32_t pattern : pattern_of_step_) value.mean_seconds += pass(patterns_[pattern], overheads);
+  for (size_t rank = 0; rank < overheads.size(); ++rank) {
+    ready_[rank] = std::max(ready_[rank], processors_[rank].free) + overheads[rank];
+  }
   if (!ready_.empty()) value.seconds = *std::ranges::max_element(ready_);
   return value;
 }

@@ -10,7 +10,8 @@
 // - The messages of one step that share a channel share its bandwidth: they leave when the channel could have carried
 //   all of them, which it begins with the first that starts.
 // - Messages of different steps follow each other on a channel, in the order of their steps.
-// - A rank's processor takes its overhead o for each message that it sends or receives, one after the other (LogP).
+// - A rank's processor takes its overhead o for each message that it sends or receives, one after the other (LogP). It
+//   also takes o when the program hands the vector over to it, and when it hands the result back.
 //
 // common/netsim/schedule_run.h simulates the same messages, with exact shares at each moment, and takes a hundred times
 // as long.

@@ -52,6 +52,10 @@ class PlanRun {
     return (uint64_t{partition} * plan_.workers + worker) * 2 + is_sum;
   }
   Exchange exchange_of(uint64_t message) const;
+  // Lets a worker begin, when its processor has taken the gradients over.
+  absl::Status call(uint32_t worker);
+  absl::Status begin(uint32_t worker);
+  absl::Status carry_out(Processors::Done done);
   // Lets a member send a message. Its processor hands it over, or it goes to the connection at once.
   absl::Status send(uint32_t partition, uint32_t worker, bool is_sum);
   absl::Status hand_over(uint64_t message);
@@ -96,6 +100,32 @@ PlanRun::Exchange PlanRun::exchange_of(uint64_t message) const {
   return {static_cast<uint32_t>(pair / plan_.workers), static_cast<uint32_t>(pair % plan_.workers), message % 2 == 1};
 }
 
+absl::Status PlanRun::call(uint32_t worker) {
+  if (processors_.is_instant(worker)) return begin(worker);
+  processors_.add(worker, {Processors::Work::kCall, worker}, network_.now());
+  return absl::OkStatus();
+}
+
+absl::Status PlanRun::begin(uint32_t worker) {
+  for (uint32_t partition = 0; partition < plan_.partitions.size(); ++partition) {
+    const bool own = worker == plan_.partitions[partition].owner;
+    GLN_RETURN_IF_ERROR(own ? on_contribution(partition) : send(partition, worker, false));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanRun::carry_out(Processors::Done done) {
+  switch (done.work) {
+    case Processors::Work::kCall:
+      return begin(static_cast<uint32_t>(done.id));
+    case Processors::Work::kSend:
+      return hand_over(done.id);
+    case Processors::Work::kReceive:
+      return receive(done.id);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status PlanRun::send(uint32_t partition, uint32_t worker, bool is_sum) {
   const uint64_t message = number_of(partition, worker, is_sum);
   const uint32_t from = is_sum ? plan_.partitions[partition].owner : worker;
@@ -136,12 +166,7 @@ absl::Status PlanRun::on_contribution(uint32_t index) {
 }
 
 absl::StatusOr<RunResult> PlanRun::run(const Progress& progress) {
-  for (uint32_t index = 0; index < plan_.partitions.size(); ++index) {
-    for (uint32_t worker = 0; worker < plan_.workers; ++worker) {
-      const bool own = worker == plan_.partitions[index].owner;
-      GLN_RETURN_IF_ERROR(own ? on_contribution(index) : send(index, worker, false));
-    }
-  }
+  for (uint32_t worker = 0; worker < plan_.workers; ++worker) GLN_RETURN_IF_ERROR(call(worker));
   std::vector<uint64_t> arrived;
   uint64_t done = 0;
   for (uint64_t turn = 1;; ++turn) {
@@ -150,13 +175,10 @@ absl::StatusOr<RunResult> PlanRun::run(const Progress& progress) {
     for (const uint64_t message : arrived) GLN_RETURN_IF_ERROR(on_arrival(message));
     done += arrived.size();
     arrived.clear();
-    while (const auto work = processors_.take(network_.now())) {
-      const bool is_send = work->work == Processors::Work::kSend;
-      GLN_RETURN_IF_ERROR(is_send ? hand_over(work->message) : receive(work->message));
-    }
+    while (const auto each = processors_.take(network_.now())) GLN_RETURN_IF_ERROR(carry_out(*each));
     if (progress && turn % kTurnsPerProgress == 0) progress(static_cast<double>(done) / static_cast<double>(messages_));
   }
-  const double seconds = network_.now();
+  const double seconds = std::max(network_.now(), processors_.end_seconds());
   return RunResult{.seconds = seconds, .steps = {{seconds, loads_.worst().front()}}, .events = network_.events()};
 }
 

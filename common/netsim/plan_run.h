@@ -3,7 +3,7 @@
 // Each worker pushes all partitions in the plan's order, each to its owner. When an owner has the contributions of all
 // workers to a partition, it sends the sum to each worker. A worker's own partitions need no message to or from itself.
 // All gradients are there at the start; sums take no time. The processors of the hosts take their overhead for each
-// message that a member sends or receives (processors.h).
+// message that a member sends or receives, and for a worker's call (processors.h).
 //
 // A worker has one connection to each owner for contributions, and an owner one to each worker for sums. Partitions
 // follow each other on a connection. Connections share links in proportion to the bytes that they carry in the whole

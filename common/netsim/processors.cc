@@ -13,20 +13,36 @@ Processors::Processors(const topology::Topology& topology, const std::vector<uin
 
 void Processors::add(uint32_t index, Done work, double now) {
   Processor& processor = processors_[index];
-  (work.work == Work::kReceive ? processor.arrived : processor.to_send).push_back(work.message);
+  processor.has_call |= work.work == Work::kCall;
+  if (work.work == Work::kReceive) {
+    processor.arrived.push_back(work.id);
+  } else {
+    processor.others.push_back(work);
+  }
   if (!processor.is_busy) begin(index, now);
 }
 
 void Processors::begin(uint32_t index, double now) {
   Processor& processor = processors_[index];
-  const bool receives = !processor.arrived.empty();
-  std::deque<uint64_t>& waiting = receives ? processor.arrived : processor.to_send;
-  processor.is_busy = !waiting.empty();
-  if (waiting.empty()) return;
-  processor.current = {receives ? Work::kReceive : Work::kSend, waiting.front()};
-  waiting.pop_front();
+  processor.is_busy = !processor.arrived.empty() || !processor.others.empty();
+  if (!processor.is_busy) return;
+  if (!processor.arrived.empty()) {
+    processor.current = {Work::kReceive, processor.arrived.front()};
+    processor.arrived.pop_front();
+  } else {
+    processor.current = processor.others.front();
+    processor.others.pop_front();
+  }
   ends_.push_back({now + processor.overhead_seconds, index});
   std::ranges::push_heap(ends_, std::greater<>());
+}
+
+double Processors::end_seconds() const {
+  double end = 0;
+  for (const Processor& processor : processors_) {
+    if (processor.has_call) end = std::max(end, processor.free + processor.overhead_seconds);
+  }
+  return end;
 }
 
 double Processors::next_seconds() const {
@@ -39,6 +55,7 @@ std::optional<Processors::Done> Processors::take(double now) {
   const End end = ends_.back();
   ends_.pop_back();
   const Done done = processors_[end.processor].current;
+  processors_[end.processor].free = end.seconds;
   begin(end.processor, end.seconds);
   return done;
 }

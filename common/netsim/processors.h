@@ -1,6 +1,7 @@
 // Processors are those of the simulated hosts. A processor sends or receives one message at a time, which takes the
 // overhead of its host (topology::Host). Messages that have arrived go first, then those to send in their order, as in
-// the runtime's loop. Pure.
+// the runtime's loop. A call takes as long twice: the program hands its tensor to the thread of that loop, and at the
+// end the thread hands it back. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace gleaner::netsim {
 
 class Processors {
  public:
-  enum class Work { kSend, kReceive };
+  enum class Work { kCall, kSend, kReceive };
   struct Done {
     Work work = Work::kSend;
-    uint64_t message = 0;
+    uint64_t id = 0;  // of the message; kCall: of the processor
   };
 
   // `host_of[i]` is the host with processor i.
@@ -27,6 +28,8 @@ class Processors {
   bool is_instant(uint32_t processor) const { return !(processors_[processor].overhead_seconds > 0); }
   // Gives work to a processor, which begins with it now or later.
   void add(uint32_t processor, Done work, double now);
+  // Returns when all results are handed back, if that takes any time; else 0. Requires that no work is left.
+  double end_seconds() const;
   // Returns when the next work is done; infinity: there is none.
   double next_seconds() const;
   // Returns work that is done by `now`, in the order in which it was done; nothing if there is none.
@@ -37,7 +40,10 @@ class Processors {
     double overhead_seconds = 0;
     bool is_busy = false;
     Done current;
-    std::deque<uint64_t> arrived, to_send;  // messages that wait
+    std::deque<uint64_t> arrived;  // messages that wait
+    std::deque<Done> others;       // that wait
+    bool has_call = false;
+    double free = 0;  // when the last work was done
   };
   struct End {
     double seconds = 0;

@@ -80,7 +80,9 @@ class ScheduleRun {
   // A message arrives at its host, whose processor receives it.
   absl::Status on_arrival(uint64_t index);
   absl::Status receive(uint64_t index);
-  absl::Status carry_out(Processors::Done work);
+  absl::Status carry_out(Processors::Done done);
+  // Lets a rank begin, when its processor has taken the vector over.
+  absl::Status call(uint32_t rank);
   // Makes a question of the message for which a rank begins to wait, if its sender may not have begun the partition.
   void wait_for(uint64_t index);
   absl::Status ask();
@@ -194,8 +196,22 @@ absl::Status ScheduleRun::on_arrival(uint64_t index) {
   return absl::OkStatus();
 }
 
-absl::Status ScheduleRun::carry_out(Processors::Done work) {
-  return work.work == Processors::Work::kSend ? hand_over(work.message) : receive(work.message);
+absl::Status ScheduleRun::carry_out(Processors::Done done) {
+  switch (done.work) {
+    case Processors::Work::kCall:
+      return begin_in_turn(static_cast<uint32_t>(done.id));
+    case Processors::Work::kSend:
+      return hand_over(done.id);
+    case Processors::Work::kReceive:
+      return receive(done.id);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScheduleRun::call(uint32_t rank) {
+  if (processors_.is_instant(rank)) return begin_in_turn(rank);
+  processors_.add(rank, {Processors::Work::kCall, rank}, network_.now());
+  return absl::OkStatus();
 }
 
 absl::Status ScheduleRun::receive(uint64_t index) {
@@ -246,11 +262,15 @@ RunResult ScheduleRun::result() const {
     result.steps.push_back({end - result.seconds, loads_.worst()[step]});
     result.seconds = end;
   }
+  if (const double end = processors_.end_seconds(); end > result.seconds && !result.steps.empty()) {
+    result.steps.back().seconds += end - result.seconds;
+    result.seconds = end;
+  }
   return result;
 }
 
 absl::StatusOr<RunResult> ScheduleRun::run(const Progress& progress) {
-  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(begin_in_turn(rank));
+  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(call(rank));
   std::vector<uint64_t> arrived;
   for (uint64_t turn = 1;; ++turn) {
     const double next_question = questions_.empty() ? FlowNetwork::kNever : questions_.front().seconds;

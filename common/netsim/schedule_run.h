@@ -1,7 +1,7 @@
 // run_schedule() simulates a schedule (common/collective/schedule.h) on a topology. Each rank executes its operations
 // in order: a send hands its message to the connection between the two ranks (flow_network.h) and goes on at once; a
 // receive waits until its message has arrived. The processors of the hosts take their overhead for each message that a
-// rank sends or receives (processors.h). Sums and copies take no time. Pure.
+// rank sends or receives, and for the call (processors.h). Sums and copies take no time. Pure.
 //
 // A job cuts the vector into partitions, and executes the schedule on each of them (comm-lib/executor/executor.h).
 // With Partitions, run_schedule() does the same:
@@ -28,7 +28,8 @@ using Progress = std::function<void(double)>;
 
 struct StepTime {
   // From the time at which the last message of all earlier steps arrived to the time at which the last message of this
-  // step did; 0 if that was earlier. These add up to RunResult::seconds.
+  // step did; 0 if that was earlier. The last step also has the time in which processors hand results back. These add
+  // up to RunResult::seconds.
   double seconds = 0;
   WorstLink worst_link;
 };

@@ -119,7 +119,9 @@ double OwnerTimes::seconds(double bytes, double partition_bytes, double least_by
     const double rest = std::max(busy.seconds(of_all[i]) - busy.seconds(of_first[i]), other_messages);
     slowest = std::max(slowest, busy.seconds_in_turn(of_first[i]) + rest);
   }
-  return slowest + first_messages;
+  // A worker's processor takes the tensor over, and hands the result back.
+  const double slowest_worker = *std::max_element(overheads_.begin(), overheads_.begin() + workers_);
+  return slowest + first_messages + 2 * slowest_worker;
 }
 
 }  // namespace gleaner::strategy
