@@ -14,20 +14,23 @@ namespace {
 
 using ReadEntry = absl::StatusOr<double> (*)(const Json& value, Where where);
 
+// Checks that a list has an entry for each host.
+absl::Status check_size(absl::string_view what, size_t count, size_t hosts) {
+  if (count == hosts) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " has ", count, " entries; give ", hosts, ", one for each host"));
+}
+
 // Returns the matrix in the field `name`, with 0 in the diagonal.
 absl::StatusOr<std::vector<double>> read_matrix(const Json& root, absl::string_view name, size_t size, ReadEntry read) {
-  const auto sizes = [&](absl::string_view what, size_t count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, " has ", count, " entries; give ", size, ", one for each host"));
-  };
   const std::string field = absl::StrCat("\"", name, "\"");
   GLN_ASSIGN_OR_RETURN(const Json::array_t* rows, read_list(root[std::string(name)], field, "rows"));
-  if (rows->size() != size) return sizes(field, rows->size());
+  GLN_RETURN_IF_ERROR(check_size(field, rows->size(), size));
   std::vector<double> matrix(size * size);
   for (size_t i = 0; i < size; ++i) {
     const std::string row_name = absl::StrCat(name, "[", i, "]");
     GLN_ASSIGN_OR_RETURN(const Json::array_t* row, read_list((*rows)[i], row_name, "numbers"));
-    if (row->size() != size) return sizes(row_name, row->size());
+    GLN_RETURN_IF_ERROR(check_size(row_name, row->size(), size));
     for (size_t j = 0; j < size; ++j) {
       if (i == j) continue;
       const auto where = [&] { return absl::StrCat(row_name, "[", j, "]"); };
@@ -47,10 +50,23 @@ absl::StatusOr<std::vector<double>> read_matrix(const Json& root, absl::string_v
   return matrix;
 }
 
+absl::StatusOr<std::vector<double>> read_overheads(const Json& value, size_t hosts) {
+  GLN_ASSIGN_OR_RETURN(const Json::array_t* list, read_list(value, "\"overhead_us\"", "numbers"));
+  GLN_RETURN_IF_ERROR(check_size("\"overhead_us\"", list->size(), hosts));
+  std::vector<double> seconds;
+  for (const Json& entry : *list) {
+    const auto where = [&] { return absl::StrCat("overhead_us[", seconds.size(), "]"); };
+    GLN_ASSIGN_OR_RETURN(const double read, read_latency(entry, where));
+    seconds.push_back(read);
+  }
+  return seconds;
+}
+
 }  // namespace
 
 absl::StatusOr<Probes> read_probes(const Json& root) {
-  GLN_RETURN_IF_ERROR(check_fields(root, "the file with probes", {"hosts", "latency_us", "bandwidth"}));
+  GLN_RETURN_IF_ERROR(
+      check_fields(root, "the file with probes", {"hosts", "latency_us", "bandwidth"}, {"overhead_us"}));
   Probes probes;
   GLN_ASSIGN_OR_RETURN(const Json::array_t* names, read_list(root["hosts"], "\"hosts\"", "names"));
   for (const Json& name : *names) {
@@ -67,6 +83,9 @@ absl::StatusOr<Probes> read_probes(const Json& root) {
   }
   GLN_ASSIGN_OR_RETURN(probes.latency_seconds, read_matrix(root, "latency_us", hosts, read_latency));
   GLN_ASSIGN_OR_RETURN(probes.bits_per_second, read_matrix(root, "bandwidth", hosts, read_bandwidth));
+  if (root.contains("overhead_us")) {
+    GLN_ASSIGN_OR_RETURN(probes.overhead_seconds, read_overheads(root["overhead_us"], hosts));
+  }
   return probes;
 }
 
@@ -87,8 +106,14 @@ std::string to_json(const Probes& probes) {
   };
   const auto latency = [&](size_t i, size_t j) { return microseconds_of_seconds(probes.latency(i, j)); };
   const auto bandwidth = [&](size_t i, size_t j) { return probes.bandwidth(i, j); };
+  std::string overheads;
+  if (!probes.overhead_seconds.empty()) {
+    Json list = Json::array();
+    for (const double seconds : probes.overhead_seconds) list.push_back(microseconds_of_seconds(seconds));
+    overheads = absl::StrCat(",\n \"overhead_us\": ", list.dump());
+  }
   return absl::StrCat("{\"hosts\": ", Json(probes.names).dump(), ",\n \"latency_us\": [\n  ", rows(latency),
-                      "],\n \"bandwidth\": [\n  ", rows(bandwidth), "]}\n");
+                      "],\n \"bandwidth\": [\n  ", rows(bandwidth), "]", overheads, "}\n");
 }
 
 absl::StatusOr<Topology> topology_of(const Probes& probes) {
@@ -96,7 +121,9 @@ absl::StatusOr<Topology> topology_of(const Probes& probes) {
   std::vector<Host> all;
   std::vector<Switch> ports;
   std::vector<Link> links;
-  for (const std::string& name : probes.names) all.push_back({name, {}});
+  for (uint32_t i = 0; i < hosts; ++i) {
+    all.push_back({probes.names[i], {}, probes.overhead_seconds.empty() ? 0 : probes.overhead_seconds[i]});
+  }
   if (hosts > 1) {
     links.reserve(size_t{hosts} * (hosts + 1) / 2);
     for (uint32_t i = 0; i < hosts; ++i) {

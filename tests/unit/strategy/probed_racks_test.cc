@@ -135,6 +135,16 @@ TEST(ProbedRacks, NamesOfHostsMayBeTaken) {
   EXPECT_TRUE(tree_of_probes(probes, 4).ok()) << tree_of_probes(probes, 4).status();
 }
 
+TEST(ProbedRacks, HostsKeepTheirOverheads) {
+  topology::Topology probes = probes_of({0, 0, 1, 1}, {});
+  std::vector<topology::Host> hosts = probes.hosts();
+  hosts[2].overhead_seconds = 5e-6;
+  probes = *topology::Topology::make(hosts, probes.switches(), probes.links());
+  const auto tree = tree_of_probes(probes, 4);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  EXPECT_EQ(tree->topology.hosts()[2].overhead_seconds, 5e-6);
+}
+
 TEST(ProbedRacks, NumbersMustFit) {
   const topology::Topology probes = probes_of({0, 0, 1, 1}, {});
   EXPECT_THAT(tree_of_probes(probes, 5).status().message(), HasSubstr("4 hosts, for 5 workers"));

@@ -15,10 +15,16 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr char kProbesFile[] = R"({"hosts": ["a", "b", "c"],
   "latency_us": [[5, 10, 20.5], [10, null, 30], [20.5, 30, 0]],
   "bandwidth": [[0, 1e9, 2e9], [1e9, -3, "4Gbit"], [2e9, 4e9, "x"]]})";
+
+// The file with the overheads of its hosts.
+std::string with_overheads(absl::string_view list) {
+  return with_replaced(kProbesFile, "\"hosts\"", absl::StrCat("\"overhead_us\": ", list, ", \"hosts\""));
+}
 
 std::string probes_error(absl::string_view text) { return error_of(parse_probes(text)); }
 
@@ -46,6 +52,29 @@ TEST(Probes, FileIsReadBack) {
   EXPECT_EQ(again->names, probes.names);
   EXPECT_EQ(again->latency_seconds, probes.latency_seconds);
   EXPECT_EQ(again->bits_per_second, probes.bits_per_second);
+}
+
+TEST(Probes, OverheadsAreThoseOfHosts) {
+  EXPECT_THAT(parse_probes(kProbesFile)->overhead_seconds, IsEmpty());
+  const auto probes = parse_probes(with_overheads("[4.5, 0, 7]"));
+  ASSERT_TRUE(probes.ok()) << probes.status();
+  EXPECT_THAT(probes->overhead_seconds, ElementsAre(4.5e-6, 0, 7e-6));
+  EXPECT_EQ(parse_probes(to_json(*probes))->overhead_seconds, probes->overhead_seconds);
+  const Topology made = *topology_of(*probes);
+  EXPECT_TRUE(is_of_probes(made));
+  for (uint32_t host = 0; host < 3; ++host) {
+    EXPECT_EQ(made.hosts()[host].overhead_seconds, probes->overhead_seconds[host]);
+  }
+}
+
+TEST(Probes, Overheads) {
+  EXPECT_THAT(probes_error(with_overheads("7")), HasSubstr("\"overhead_us\" is 7; give a list of numbers"));
+  EXPECT_THAT(probes_error(with_overheads("[1, 2]")),
+              HasSubstr("\"overhead_us\" has 2 entries; give 3, one for each host"));
+  for (const char* bad : {"-1", "null", "\"1us\""}) {
+    EXPECT_THAT(probes_error(with_overheads(absl::StrCat("[1, ", bad, ", 2]"))), HasSubstr("overhead_us[1] is "))
+        << bad;
+  }
 }
 
 TEST(Probes, TopologyTellsWhereItComesFrom) {
