@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/probe/echoes.h"
 #include "agent/probe/proof.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
@@ -74,6 +75,7 @@ absl::Status serve(const Env& env, const Socket& socket, const std::string& secr
   const Proof proof = prove("server", hello.nonce, answer.nonce, secret);
   const absl::Duration deadline = begin + most;
   GLN_RETURN_IF_ERROR(socket.write(proof.data(), proof.size(), clock, deadline));
+  GLN_RETURN_IF_ERROR(answer_echoes(socket, clock, deadline));
   GLN_RETURN_IF_ERROR(send_load(socket, clock, deadline));
   GLN_ASSIGN_OR_RETURN(const double rate, receive_load(socket, clock, deadline));
   std::array<uint8_t, 8> report{};  // whole bits per second, little endian
@@ -154,6 +156,7 @@ absl::StatusOr<MeasuredPath> measure_path(const Env& env, const Address& peer, c
   if (!same_proof(proof, prove("server", hello.nonce, answer.nonce, secret))) {
     return absl::PermissionDeniedError("the peer does not know the secret");
   }
+  GLN_ASSIGN_OR_RETURN(path.answer_time, usual_answer_time(socket, clock, deadline));
   GLN_ASSIGN_OR_RETURN(const double received, receive_load(socket, clock, deadline));
   GLN_RETURN_IF_ERROR(send_load(socket, clock, deadline));
   std::array<uint8_t, 8> report{};
@@ -161,7 +164,7 @@ absl::StatusOr<MeasuredPath> measure_path(const Env& env, const Address& peer, c
   uint64_t sent = 0;
   for (size_t i = 0; i < report.size(); ++i) sent |= static_cast<uint64_t>(report[i]) << (8 * i);
   path.bits_per_second = std::min(received, static_cast<double>(sent));
-  path.round_trip = std::min(path.round_trip, socket.least_round_trip());
+  path.round_trip = std::min({path.round_trip, path.answer_time, socket.least_round_trip()});
   return path;
 }
 

@@ -1,5 +1,6 @@
 // Measures the bandwidth between the agents of two nodes over a TCP connection, for NICs that do not report their
-// speed. The load takes a fifth of a second each way.
+// speed, and how long a small message takes. The load takes a fifth of a second each way, after echoes
+// (agent/probe/echoes.h) of a twentieth.
 //
 // Both sides prove that they know a secret (HMAC-SHA256 over both sides' nonces) before any load is sent. The secret
 // itself is never sent, and the load has no content. A connection ends after a limit. A server serves one connection
@@ -7,6 +8,7 @@
 // bound. docs/agent.md has the format.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,8 +23,8 @@
 
 namespace gleaner::probe {
 
-inline constexpr absl::Duration kLoadTime = absl::Milliseconds(200);  // each way
-inline constexpr absl::Duration kMostTime = absl::Seconds(1);         // limit of a connection, unless stated
+inline constexpr absl::Duration kLoadTime = absl::Milliseconds(200);   // each way
+inline constexpr absl::Duration kMostTime = absl::Milliseconds(1500);  // limit of a connection, unless stated
 
 class MeasureServer {
  public:
@@ -56,7 +58,13 @@ class MeasureServer {
 // The path to a peer, as a measurement shows it.
 struct MeasuredPath {
   double bits_per_second = 0;  // of the slower direction
-  absl::Duration round_trip;   // the shortest of the connection
+  absl::Duration round_trip;   // the shortest of the connection, as its kernel sees it: the network's time alone
+  absl::Duration answer_time;  // the usual time of a small message and its answer, as the client's program sees it
+
+  // Returns how long a host's processor takes to send a message, and to receive one: the overhead o of LogP (Culler et
+  // al., PPoPP 1993), the mean of both hosts. A small message and its answer take two latencies of the network and four
+  // overheads. 0 if the kernel does not tell the round trip, or if the answer came as fast as that.
+  absl::Duration overhead() const { return std::max(absl::ZeroDuration(), (answer_time - round_trip) / 4); }
 };
 
 // Measures the path to a peer. Blocks for at most `most`. PermissionDenied: the peer does not know the secret.

@@ -12,7 +12,7 @@ Proof prove(absl::string_view side, const Nonce& server, const Nonce& client, co
   const auto text = [](const Nonce& nonce) {
     return absl::string_view(reinterpret_cast<const char*>(nonce.data()), nonce.size());
   };
-  const std::string message = absl::StrCat("gleaner-measure-1 ", side, " ", text(server), text(client));
+  const std::string message = absl::StrCat("gleaner-measure-2 ", side, " ", text(server), text(client));
   Proof proof{};
   unsigned bytes = 0;
   HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),

@@ -16,7 +16,7 @@ using Proof = std::array<uint8_t, 32>;
 // wire are those of the structs.
 struct Hello {
   std::array<char, 4> magic = {'G', 'L', 'N', 'M'};
-  uint8_t version = 1;
+  uint8_t version = 2;
   std::array<uint8_t, 3> reserved = {};
   Nonce nonce = {};
 };

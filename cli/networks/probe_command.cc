@@ -58,7 +58,8 @@ absl::StatusOr<ProbedPath> probe_peer(const Env& env, const EndSignals& signals,
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto measured = probe::measure_path(env, peer, secret, kMostTime);
     if (measured.ok()) {
-      return ProbedPath{absl::ToDoubleMicroseconds(measured->round_trip) / 2, measured->bits_per_second};
+      return ProbedPath{absl::ToDoubleMicroseconds(measured->round_trip) / 2, measured->bits_per_second,
+                        absl::ToDoubleMicroseconds(measured->overhead())};
     }
     failed = measured.status();
     if (absl::IsPermissionDenied(failed) || absl::IsFailedPrecondition(failed) || signals.wait(kPause) != 0) break;
@@ -82,21 +83,23 @@ absl::Status run_peers(const PeersFlags& flags) {
 }  // namespace
 
 std::string to_line(const std::string& peer, const ProbedPath& path) {
-  const nlohmann::ordered_json json = {
-      {"peer", peer}, {"latency_us", path.latency_us}, {"bandwidth", path.bits_per_second}};
+  const nlohmann::ordered_json json = {{"peer", peer},
+                                       {"latency_us", path.latency_us},
+                                       {"bandwidth", path.bits_per_second},
+                                       {"overhead_us", path.overhead_us}};
   return json.dump() + "\n";
 }
 
 absl::StatusOr<ProbedPath> parse_line(absl::string_view line) {
   const auto json = nlohmann::json::parse(line, nullptr, false);
-  const auto is_above_zero = [&](const char* field) {
-    return json.contains(field) && json[field].is_number() && json[field].get<double>() > 0;
+  const auto value = [&](const char* field) {
+    return json.contains(field) && json[field].is_number() ? json[field].get<double>() : -1;
   };
-  if (!json.is_object() || !is_above_zero("latency_us") || !is_above_zero("bandwidth")) {
+  if (!json.is_object() || value("latency_us") <= 0 || value("bandwidth") <= 0 || value("overhead_us") < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("expected a line of `", own_command("probe peers"), "`, not '", line, "'"));
   }
-  return ProbedPath{json["latency_us"].get<double>(), json["bandwidth"].get<double>()};
+  return ProbedPath{value("latency_us"), value("bandwidth"), value("overhead_us")};
 }
 
 void add_marker_flag(flags::Command& command, std::string& marker) {

@@ -15,6 +15,7 @@ namespace gleaner::cli {
 struct ProbedPath {
   double latency_us = 0;       // one way
   double bits_per_second = 0;  // of the slower direction
+  double overhead_us = 0;      // of a host for a message, the mean of both
 };
 
 // The line is a JSON object without line breaks. to_line() ends with a newline.

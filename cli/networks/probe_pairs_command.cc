@@ -29,6 +29,7 @@
 #include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 #include "common/topology/latency.h"
+#include "common/topology/overheads.h"
 #include "common/topology/probes.h"
 
 namespace gleaner::cli {
@@ -141,6 +142,7 @@ class Pairs {
     for (const Host& host : hosts_) probes.names.push_back(host.address);
     probes.latency_seconds.resize(count * count);
     probes.bits_per_second.resize(count * count);
+    std::vector<double> overheads(count * count);  // seconds, by two hosts
     ProgressReport progress(*env_.clock, own_command("probe pairs"));
     size_t done = 0;
     for (size_t from = 0; from + 1 < count; ++from) {
@@ -154,11 +156,13 @@ class Pairs {
         for (const size_t entry : {from * count + to, to * count + from}) {
           probes.latency_seconds[entry] = topology::seconds_of_microseconds(path.latency_us);
           probes.bits_per_second[entry] = path.bits_per_second;
+          overheads[entry] = topology::seconds_of_microseconds(path.overhead_us);
         }
         ++done;
         progress.update([&] { return absl::StrCat(done, " of ", count * (count - 1) / 2, " pairs are measured"); });
       }
     }
+    probes.overhead_seconds = topology::host_overheads(overheads, count);
     return probes;
   }
 

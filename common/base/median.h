@@ -1,4 +1,4 @@
-// The median of values. Pure.
+// The median and the lower quartile of values. Pure.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,16 @@ T upper_median(std::vector<T> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   return *middle;
+}
+
+// Returns the value that has a quarter of the values, rounded down, before it in ascending order. A measurement usually
+// takes so long, if less than three quarters of them are disturbed. 0 without values.
+template <typename T>
+T lower_quartile(std::vector<T> values) {
+  if (values.empty()) return T{};
+  const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::ranges::nth_element(values, quarter);
+  return *quarter;
 }
 
 }  // namespace gleaner

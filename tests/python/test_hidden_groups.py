@@ -161,6 +161,12 @@ def test_pairs_are_symmetric(tmp_path: Path) -> None:
         for i, row in enumerate(probes[field]):
             assert row == [column[i] for column in probes[field]]
             assert [value > 0 for value in row] == [i != j for j in range(3)]
+    assert len(probes["overhead_us"]) == 3
+    assert all(value >= 0 for value in probes["overhead_us"]) and any(probes["overhead_us"])
+    measured = tmp_path / "probes.json"
+    measured.write_text(done.stdout)
+    shown = json.loads(gleaner("topology", measured, "-o", "json").stdout)
+    assert [host.get("overhead_us", 0) for host in shown["hosts"]] == probes["overhead_us"]
 
 
 def test_peers_need_the_secret(tmp_path: Path) -> None:
@@ -181,7 +187,7 @@ def test_peers_need_the_secret(tmp_path: Path) -> None:
             assert message in done.stderr
         line = json.loads(done.stdout)
         assert line["peer"] == f"127.0.0.2:{port}"
-        assert line["latency_us"] > 0 and line["bandwidth"] > 0
+        assert line["latency_us"] > 0 and line["bandwidth"] > 0 and line["overhead_us"] >= 0
     finally:
         server.terminate()
         assert server.wait(TIMEOUT) == 0

@@ -49,6 +49,16 @@ TEST_F(MeasureTest, MeasuresABandwidthWithinItsTimeLimit) {
   }
 }
 
+TEST_F(MeasureTest, PathHasAnAnswerTime) {
+  auto server = MeasureServer::start(env(), {"0.0.0.0", 0}, "secret", absl::Milliseconds(1), absl::Minutes(1));
+  ASSERT_TRUE(server.ok()) << server.status();
+  const absl::StatusOr<MeasuredPath> path = measure_path(env(), from_elsewhere(**server), "secret", absl::Minutes(1));
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_GT(path->round_trip, absl::ZeroDuration());
+  EXPECT_GE(path->answer_time, path->round_trip);
+  EXPECT_LT(path->answer_time, absl::Minutes(1));
+}
+
 TEST_F(MeasureTest, WrongSecretIsRefusedByBothSides) {
   auto server = MeasureServer::start(env(), {"0.0.0.0", 0}, "secret", absl::Milliseconds(1));
   ASSERT_TRUE(server.ok());
