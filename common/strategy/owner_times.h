@@ -9,8 +9,8 @@
 //   t = max over links of (contributions(first) + results(first) + busy(all) - busy(first))
 //
 // Where processors take time for each message (topology::Host), that of the messages of first partitions is added, and
-// of the call at a worker (common/netsim/processors.h), and the rest takes the longer of busy(all) - busy(first) and the time of processors for its messages. The slowest
-// processor counts.
+// of the call at a worker (common/netsim/processors.h), and the rest takes the longer of busy(all) - busy(first) and
+// the time of processors for its messages. The slowest processor counts.
 //
 // The bytes of a link are those of common/plan/link_loads.h. A tensor with one partition for each owner has only first
 // ones, so its two phases follow each other. For many partitions, t is near the bound of common/plan. Shares are the

@@ -78,6 +78,15 @@ class Connection {
   // Returns the least round-trip time of recent measurements; zero within a process or if unknown.
   virtual absl::Duration round_trip() const { return absl::ZeroDuration(); }
 
+  // Measures answer_time(): sends `times` PINGs, each one when the PONG of the one before has arrived. Ends an earlier
+  // measurement. Has no effect within a process or while the connection is not up.
+  virtual void ping(uint32_t times) { static_cast<void>(times); }
+  // Returns whether ping() waits for a PONG. A peer that has frames queued sends none.
+  virtual bool is_pinging() const { return false; }
+  // Returns the usual time from a PING of ping() to its PONG, between this process and the peer's: the lower quartile
+  // of the latest ones; zero within a process or if unknown. It contains round_trip() and the work of both processes.
+  virtual absl::Duration answer_time() const { return absl::ZeroDuration(); }
+
   // For the handler's own use, for example a pointer to its record of the peer.
   void* context = nullptr;
 };

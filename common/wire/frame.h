@@ -62,7 +62,8 @@ enum class FrameType : uint8_t {
   // receiver, which should begin it, too. Confirms slices as a kArrived does; no payload.
   kAwait = 27,
   // Keep-alive. `step` of a kPing is the number of frames, other than handshake and keep-alive, that its sender has
-  // sent over this connection. The kPong returns that number, which confirms that those frames have arrived.
+  // sent over this connection. The kPong returns that number, which confirms that those frames have arrived. It also
+  // returns the `partition` of the kPing: the number of a kPing whose answer the sender times, or 0.
   kPing = 32,
   kPong = 33,
 };

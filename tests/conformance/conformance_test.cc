@@ -412,6 +412,26 @@ TEST_P(Conformance, AllArrivedIsTrueOnceThePeerHasAcknowledged) {
   }
 }
 
+TEST_P(Conformance, PingsMeasureTheAnswerTime) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(client->answer_time(), absl::ZeroDuration());
+  const absl::Duration begin = clock_.since_start();
+  client->send(push(0), pattern(pool_, 100'000, 0));
+  client->ping(3);
+  client->send(push(1), {});
+  ASSERT_TRUE(rig_->poll_until([&] { return !client->is_pinging() && rig_->server_end.received.size() == 2; }));
+  if (!GetParam().has_network) {
+    EXPECT_EQ(client->answer_time(), absl::ZeroDuration());
+  } else {
+    EXPECT_GT(client->answer_time(), absl::ZeroDuration());
+    EXPECT_LT(client->answer_time(), clock_.since_start() - begin);
+  }
+  EXPECT_TRUE(same(rig_->server_end.received[0].payload, pattern(pool_, 100'000, 0)));
+  EXPECT_TRUE(rig_->client_end.received.empty()) << "a PONG is not delivered";
+  EXPECT_EQ(server->answer_time(), absl::ZeroDuration()) << "only the side that asks is told";
+}
+
 TEST_P(Conformance, ASilentPeerIsDisconnected) {
   if (!GetParam().has_network) GTEST_SKIP() << "an in-process connection cannot fall silent";
   ASSERT_NE(rig_->connected().first, nullptr);

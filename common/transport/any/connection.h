@@ -24,6 +24,9 @@ class Connection final : public transport::Connection {
   const Peer& peer() const override { return inner_->peer(); }
   Capabilities capabilities() const override { return inner_->capabilities(); }
   absl::Duration round_trip() const override { return inner_->round_trip(); }
+  void ping(uint32_t times) override { inner_->ping(times); }
+  bool is_pinging() const override { return inner_->is_pinging(); }
+  absl::Duration answer_time() const override { return inner_->answer_time(); }
   Kind kind() const override { return kind_; }  // before on_connected(): the transport that is being tried
 
  private:

@@ -46,11 +46,22 @@ void Connection::enqueue(const wire::Header& header, Buffer payload) {
   transport_->mark_dirty(this);
 }
 
-void Connection::enqueue_empty(wire::FrameType type, uint64_t frames) {
+void Connection::enqueue_empty(wire::FrameType type, uint64_t frames, uint32_t number) {
   wire::Header header;
   header.type = type;
   header.step = frames;
+  header.partition = number;
   enqueue(header, {});
+}
+
+void Connection::ping(uint32_t times) {
+  if (phase_ != Phase::kUp || times == 0) return;
+  answer_times_.begin(times);
+  send_measured_ping();
+}
+
+void Connection::send_measured_ping() {
+  enqueue_empty(wire::FrameType::kPing, sent_, answer_times_.on_ping(transport_->now()));
 }
 
 void Connection::flush() {
@@ -112,10 +123,11 @@ void Connection::handle(const wire::Header& header, Buffer payload) {
   switch (header.type) {
     case wire::FrameType::kPong:
       arrived_ = header.step;
+      if (answer_times_.on_pong(header.partition, transport_->now())) send_measured_ping();
       return;
     case wire::FrameType::kPing:
       // Queued frames, too, show that this side is alive. So PONGs do not accumulate for a peer that does not read.
-      if (queued_bytes() == 0) enqueue_empty(wire::FrameType::kPong, header.step);
+      if (queued_bytes() == 0) enqueue_empty(wire::FrameType::kPong, header.step, header.partition);
       return;
     case wire::FrameType::kReject:
       return die(closed_by_peer(wire::reject_message(payload.bytes())));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/transport/stream/answer_times.h"
 #include "common/transport/transport.h"
 
 namespace gleaner::transport::stream {
@@ -23,6 +24,9 @@ class Connection : public transport::Connection {
   bool all_arrived() const final { return arrived_ == sent_; }
   void close(absl::Status status) final;
   const Peer& peer() const final { return peer_; }
+  void ping(uint32_t times) final;
+  bool is_pinging() const final { return is_up() && answer_times_.is_under_way(); }
+  absl::Duration answer_time() const final { return answer_times_.usual(); }
 
   // The public functions below are for the transport.
   bool is_up() const { return phase_ == Phase::kUp; }
@@ -82,7 +86,9 @@ class Connection : public transport::Connection {
   void on_handshake(const wire::Header& header, ConstBytes payload);
   void send_handshake(const std::vector<wire::HandshakeFrame>& frames);
   void enqueue(const wire::Header& header, Buffer payload);
-  void enqueue_empty(wire::FrameType type, uint64_t frames);
+  // Queues a PING or PONG. `number`: that of a measured PING; 0: the PING is for keep-alive.
+  void enqueue_empty(wire::FrameType type, uint64_t frames, uint32_t number = 0);
+  void send_measured_ping();
   // Writes the bytes that can still be sent without a wait. An error goes last, as a REJECT.
   void write_last(const absl::Status& status);
 
@@ -101,6 +107,7 @@ class Connection : public transport::Connection {
   // Time since the last PING. silence_ does not replace it: a peer that sends PINGs itself is not silent, but does not
   // confirm that frames have arrived.
   absl::Duration since_ping_;
+  AnswerTimes answer_times_;
   absl::Status status_;
 };
 
