@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/median.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::network {
@@ -14,6 +15,11 @@ namespace {
 // These times detect the loss of a CPU summer within a second. The loss of another worker is detected within the job's
 // deadline.
 constexpr transport::KeepAlive kSummerKeepAlive{absl::Milliseconds(200), absl::Milliseconds(850)};
+
+// PINGs to a member for a measurement: enough for one answer that waited for no other work.
+constexpr uint32_t kPings = 8;
+// Members measured at first: enough for a median, however many there are.
+constexpr uint32_t kFirstMembers = 8;
 
 transport::KeepAlive keep_alive_of(absl::Duration deadline) {
   return {std::min(transport::KeepAlive().ping_after, deadline / 10), deadline};
@@ -89,6 +95,7 @@ std::optional<uint32_t> MemberConnections::on_connected(const transport::Connect
   Peer* const peer = current(connection);
   if (peer == nullptr) return std::nullopt;
   peer->up = true;
+  peer->overhead = absl::ZeroDuration();
   return peer->member;
 }
 
@@ -110,6 +117,38 @@ absl::Duration MemberConnections::measure_round_trip() {
     if (peer.up) round_trip_ = std::max(round_trip_, peer.connection->round_trip());
   }
   return round_trip_;
+}
+
+void MemberConnections::measure_overhead() {
+  left_to_ping_ = overhead_ > absl::ZeroDuration() ? 1 : kFirstMembers;
+  ping_next();
+}
+
+// Members are measured one after the other, so that their PONGs do not wait for each other. A PONG that is missing when
+// the next measurement begins does not come any more. Without a known round trip the answer time does not show the
+// overhead.
+void MemberConnections::ping_next() {
+  if (pinged_.has_value()) note_overhead(peers_[*pinged_]);
+  pinged_.reset();
+  for (size_t tried = 0; left_to_ping_ > 0 && tried < peers_.size(); ++tried) {
+    last_pinged_ = (last_pinged_ + 1) % static_cast<uint32_t>(peers_.size());
+    const Peer& peer = peers_[last_pinged_];
+    if (!peer.up || peer.connection->round_trip() == absl::ZeroDuration()) continue;
+    --left_to_ping_;
+    pinged_ = last_pinged_;
+    return peer.connection->ping(kPings);
+  }
+}
+
+// A small message and its answer take the round trip of the network, which the kernel measures, and four overheads.
+void MemberConnections::note_overhead(Peer& peer) {
+  if (!peer.up) return;
+  peer.overhead = std::max(absl::ZeroDuration(), (peer.connection->answer_time() - peer.connection->round_trip()) / 4);
+  std::vector<absl::Duration> known;
+  for (const Peer& each : peers_) {
+    if (each.up && each.overhead > absl::ZeroDuration()) known.push_back(each.overhead);
+  }
+  overhead_ = upper_median(std::move(known));
 }
 
 std::string MemberConnections::describe_transports() const {

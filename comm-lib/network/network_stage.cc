@@ -118,6 +118,7 @@ void NetworkStage::on_connected(transport::Connection& connection) {
   if (!member.has_value()) return;
   supervision_->on_connected(*member);
   exchanges_.on_connected(*member, now());
+  if (connected()) measure();
 }
 
 absl::StatusOr<Buffer> NetworkStage::on_header(transport::Connection&, const wire::Header& header) {
@@ -247,9 +248,14 @@ void NetworkStage::tick() {
   exchanges_.on_tick(last_tick_);
   if (const absl::Status status = supervision_->tick(); !status.ok()) report_failure(status);
   if (supervision_->is_stopped() || now() < measure_at_) return;
-  measure_at_ = now() + kMeasureEvery;
   log_transports();
+  measure();
+}
+
+void NetworkStage::measure() {
+  measure_at_ = now() + kMeasureEvery;
   exchanges_.set_round_trip(connections_.measure_round_trip());
+  if (connected()) connections_.measure_overhead();
 }
 
 void NetworkStage::flush() {
@@ -294,6 +300,7 @@ void NetworkStage::update(ExchangeMetrics& metrics) const {
 
 void NetworkStage::add_figures(control::Report& report) const {
   report.round_trip_seconds = absl::ToDoubleSeconds(round_trip());
+  report.overhead_seconds = absl::ToDoubleSeconds(overhead());
   if (!is_following()) return;
   report.epoch = plan()->epoch;
   for (const session::OwnerWaits::Late& late : session_->late(now())) {

@@ -95,11 +95,13 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   pipeline::Waiter* waiter() override { return &connections_; }
   bool starts_on_any_thread() const override { return true; }
 
-  // Figures. Before the first commit update() has no effect, and add_figures() adds only the round trip.
+  // Figures. Before the first commit update() has no effect, and add_figures() adds only the times of messages.
   absl::Duration round_trip() const { return connections_.round_trip(); }
+  absl::Duration overhead() const { return connections_.overhead(); }  // see MemberConnections
   // Brings the metrics up to date with the counters of the exchanges.
   void update(ExchangeMetrics& metrics) const;
-  // Adds the round-trip time, the epoch of the plan in force, and how long each CPU summer has been late in it.
+  // Adds the round-trip time, the overhead of a message, the epoch of the plan in force, and how long each CPU summer
+  // has been late in it.
   void add_figures(control::Report& report) const;
   const service::Summer* summer() const { return colocated_.summer(); }  // null: not open
   transport::any::Counters transport_counters() const { return connections_.counters(); }
@@ -125,6 +127,7 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   absl::Status commit(uint32_t epoch);
   void open_exchanges();
   void tick();
+  void measure();  // the times of messages
   void log_transports();
   bool has_local_work() const;  // work of the in-process transports and the exchanges
   void flush();

@@ -26,6 +26,8 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       round_trip_(metrics::add_gauge(
           *registry_, labels, "gleaner_worker_round_trip_seconds",
           "Recent least round-trip time to the farthest summer; the window is large enough to cover it.")),
+      overhead_(metrics::add_gauge(*registry_, labels, "gleaner_worker_message_overhead_seconds",
+                                   "Time of the processor to send a message, and to receive one; 0: not measured.")),
       epoch_(metrics::add_gauge(*registry_, labels, "gleaner_worker_epoch", "Epoch of the plan in force.")),
       summer_(*registry_, config.job),
       transports_(*registry_, labels, config.transports.preferences) {}
@@ -39,6 +41,7 @@ void RankMetrics::update(const control::Report& report, absl::Duration waited, u
   epoch_.Set(epoch);
   if (network == nullptr) return;
   round_trip_.Set(absl::ToDoubleSeconds(network->round_trip()));
+  overhead_.Set(absl::ToDoubleSeconds(network->overhead()));
   network->update(exchanges_);
   if (network->summer() != nullptr) summer_.update(*network->summer());
   transports_.update(network->transport_counters());

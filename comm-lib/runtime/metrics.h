@@ -32,6 +32,7 @@ class RankMetrics {
   metrics::FollowingCounter steps_, bytes_, communication_, waited_;
   network::ExchangeMetrics exchanges_;
   prometheus::Gauge& round_trip_;
+  prometheus::Gauge& overhead_;
   prometheus::Gauge& epoch_;
   service::SummerMetrics summer_;  // of the colocated summer
   service::TransportMetrics transports_;

@@ -283,22 +283,26 @@ void RankIo::deliver_outcomes(std::vector<Outcome>& outcomes) {
 void RankIo::observe() {
   const absl::Duration now = env_.clock->since_start();
   const Observation seen{.connected = pipeline_->connected() && pipeline_->plan() != nullptr,
-                         .quiet = leaving_ && !statistics_.busy() && pipeline_->may_leave()};
-  const bool due = statistics_.is_due(now);
+                         .quiet = leaving_ && !statistics_.busy() && pipeline_->may_leave(),
+                         .measured = network_ != nullptr && network_->overhead() > absl::ZeroDuration()};
+  // The coordinator models the first tensors by the times of messages, so these are reported before the program can
+  // declare a tensor, and as soon as they are complete.
+  const bool is_news = (seen.connected && !observed_.connected) || (seen.measured && !observed_.measured);
+  const bool due = is_news || statistics_.is_due(now);
   if (!due && seen == observed_) return;
   observed_ = seen;
-  if (due) publish(now, seen.connected);
+  if (due) publish(now, seen.connected, is_news);
   if (seen.connected) state_.set_connected(network_ != nullptr ? network_->describe_transports() : "");
   state_.set_quiet(seen.quiet);
 }
 
-void RankIo::publish(absl::Duration now, bool connected) {
+void RankIo::publish(absl::Duration now, bool connected, bool is_news) {
   const plan::Plan* const plan = pipeline_->plan().get();
   if (!connected && plan != nullptr && state_.is_opening()) state_.set_waiting_for(pipeline_->describe_waiting());
   const control::Report report = this->report(now, false);
   const gln_stats stats = stats_of(report, plan);
   state_.set_stats(stats);
-  client_->report(report);
+  is_news ? client_->report_now(report) : client_->report(report);
   statistics_.publish(report, stats.epoch, network_, now);
 }
 

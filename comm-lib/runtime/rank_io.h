@@ -81,6 +81,7 @@ class RankIo : public member::Listener,
   struct Observation {
     bool connected = false;  // to all members of the plan in force
     bool quiet = false;      // no member needs this rank, which is leaving, any more
+    bool measured = false;   // the overhead of a message is known
     friend bool operator==(const Observation&, const Observation&) = default;
   };
 
@@ -128,7 +129,8 @@ class RankIo : public member::Listener,
   bool pass_on(const pipeline::Event& event);
   void fail(absl::Status status);
   void observe();
-  void publish(absl::Duration now, bool connected);
+  // `is_news`: the coordinator needs the report now.
+  void publish(absl::Duration now, bool connected, bool is_news);
   control::Report report(absl::Duration now, bool last);
 
   const Env env_;

@@ -51,6 +51,7 @@ void fill(const Report& value, v1::MemberMessage& message) {
   report->set_bytes(value.bytes);
   report->set_communication_seconds(value.communication_seconds);
   report->set_round_trip_seconds(value.round_trip_seconds);
+  report->set_overhead_seconds(value.overhead_seconds);
   for (const Measured& measured : value.measured) {
     v1::Measured* const encoded = report->add_measured();
     encoded->set_epoch(measured.epoch);
@@ -79,6 +80,7 @@ void fill(const Report& value, v1::MemberMessage& message) {
 absl::StatusOr<MemberMessage> decode(const v1::Report& message) {
   Report report{message.steps(), message.bytes(), seconds(message.communication_seconds())};
   report.round_trip_seconds = seconds(message.round_trip_seconds());
+  report.overhead_seconds = seconds(message.overhead_seconds());
   for (const v1::Measured& measured : message.measured()) {
     if (report.measured.size() == kMostEpochs) break;
     report.measured.push_back({measured.epoch(), measured.steps(), measured.bytes(), measured.open_bytes(),

@@ -49,6 +49,7 @@ struct Report {
   double communication_seconds = 0;  // time with at least one push_pull in flight
   std::vector<Measured> measured;    // for the latest epochs with steps, in order
   double round_trip_seconds = 0;     // least time to the farthest summer and back; 0: not measured
+  double overhead_seconds = 0;       // of this host's processor to send a message, and to receive one; 0: not measured
   uint32_t epoch = 0;                // of the plan in force for `late`; 0: this rank does not measure it
   std::vector<Late> late;            // in this epoch; summers that were never late may be missing
   double workers_late_seconds = 0;   // time that the workers' summers were late in this epoch

@@ -84,6 +84,10 @@ void Client::report(const Report& report) {
   mailbox_.post([this, report] { membership_.report(report); });
 }
 
+void Client::report_now(const Report& report) {
+  mailbox_.post([this, report] { membership_.report_now(report, now()); });
+}
+
 void Client::begun(const std::string& tensor, uint64_t push_pulls) {
   mailbox_.post([this, tensor, push_pulls] { membership_.begun(tensor, push_pulls, now()); });
 }

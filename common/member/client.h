@@ -59,6 +59,8 @@ class Client {
   void refuse(uint32_t epoch, const absl::Status& why);
   // Sends the report with the next heartbeat or with leave(), whichever comes first.
   void report(const Report& report);
+  // Sends the report at once; as report() while the member is not admitted.
+  void report_now(const Report& report);
   // Answers Inquire.
   void begun(const std::string& tensor, uint64_t push_pulls);
   // Answers CountPushPulls. `counts`: by tensor of the plan of `epoch`, which is in force.

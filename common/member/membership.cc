@@ -39,6 +39,11 @@ void Membership::refuse(uint32_t epoch, const absl::Status& why, absl::Duration 
   if (is_admitted()) send(Refusal{epoch, why}, now);
 }
 
+void Membership::report_now(Report report, absl::Duration now) {
+  outbox_.report(std::move(report));
+  if (is_admitted()) send(*outbox_.take_report(), now);
+}
+
 void Membership::begun(const std::string& tensor, uint64_t push_pulls, absl::Duration now) {
   if (is_admitted()) send(Begun{tensor, push_pulls}, now);  // another coordinator sends its own Inquire
 }

@@ -78,6 +78,7 @@ class Membership {
   void acknowledge(uint32_t epoch, absl::Duration now);
   void refuse(uint32_t epoch, const absl::Status& why, absl::Duration now);
   void report(Report report) { outbox_.report(std::move(report)); }
+  void report_now(Report report, absl::Duration now);
   void begun(const std::string& tensor, uint64_t push_pulls, absl::Duration now);
   void push_pulls(uint32_t epoch, std::vector<uint64_t> counts, absl::Duration now);
   void fault(uint32_t member, uint32_t epoch, const absl::Status& why, absl::Duration now);

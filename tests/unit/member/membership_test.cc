@@ -481,6 +481,14 @@ TEST_F(MembershipTest, ReportsAreSentWithHeartbeats) {
   EXPECT_EQ(last<Report>(take())->steps, 7u);
 }
 
+TEST_F(MembershipTest, UrgentReportsAreSentAtOnce) {
+  begin_job();
+  membership_.report_now({7, 70, 0.5}, now_);
+  EXPECT_EQ(last<Report>(take())->steps, 7u);
+  pass(absl::Milliseconds(1000));
+  EXPECT_FALSE(happened<Report>()) << "it was sent already";
+}
+
 TEST_F(SummerMembershipTest, ASummerThatTheJobLeftOutFails) {
   begin_job();
   break_stream(absl::AbortedError("left out"));

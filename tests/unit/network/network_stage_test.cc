@@ -207,6 +207,17 @@ TEST_F(NetworkStageTest, SumsOverTheNetwork) {
   EXPECT_TRUE(zero_.lost().empty());
 }
 
+// Here time passes while a message is under way, as on a network.
+TEST_F(NetworkStageTest, TheOverheadOfAMessageIsMeasured) {
+  follow_all();
+  control::Report report;
+  EXPECT_TRUE(poll_until([&] {
+    zero_.network().add_figures(report);
+    return report.overhead_seconds > 0;
+  }));
+  EXPECT_LT(report.overhead_seconds, absl::ToDoubleSeconds(clock_.since_start()) / 4);
+}
+
 class SpoiltPathTest : public NetworkStageTest, public testing::WithParamInterface<Proxy::Way> {};
 
 TEST_P(SpoiltPathTest, ToAnotherWorkerIsReportedAndEndsTheSessionWithoutACoordinator) {
