@@ -28,8 +28,9 @@ struct Echo {
 static_assert(sizeof(Echo) == 2);
 
 // Sends echoes and returns the usual time from sending one until its answer is here, the lower quartile: the least time
-// is that of threads which happen not to sleep. Blocks until `deadline` at most (the clock's monotonic time). DeadlineExceeded: an answer is missing then. Unavailable: the peer has closed the
-// connection, or an answer differs from its echo.
+// is that of threads which happen not to sleep. Blocks until `deadline` at most (the clock's monotonic time).
+// DeadlineExceeded: an answer is missing then. Unavailable: the peer has closed the connection, or an answer differs
+// from its echo.
 absl::StatusOr<absl::Duration> usual_answer_time(const Socket& socket, const Clock& clock, absl::Duration deadline);
 
 // Answers a client's echoes until the last one. InvalidArgument: a message is not the next echo. Other errors: as

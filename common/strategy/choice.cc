@@ -39,11 +39,12 @@ std::string describe(const std::map<std::string, Share>& shares) {
                       }));
 }
 
-absl::StatusOr<topology::Topology> one_switch(const plan::Plan& plan, double round_trip_seconds) {
+absl::StatusOr<topology::Topology> one_switch(const plan::Plan& plan, double round_trip_seconds,
+                                              double overhead_seconds) {
   std::vector<topology::Host> hosts;
   std::vector<topology::Link> links;
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
-    if (is_owner(plan, member)) hosts.push_back({plan.member_name(member), {}});
+    if (is_owner(plan, member)) hosts.push_back({plan.member_name(member), {}, overhead_seconds});
   }
   const auto center = static_cast<uint32_t>(hosts.size());
   for (uint32_t member = 0, host = 0; member < plan.members.size(); ++member) {
@@ -57,7 +58,7 @@ absl::StatusOr<topology::Topology> one_switch(const plan::Plan& plan, double rou
 // Returns the topology of the members that own partitions, with links of hosts that fit their members and the round
 // trip.
 absl::StatusOr<topology::Topology> part_of(const topology::Topology& known, const plan::Plan& plan,
-                                           double round_trip_seconds) {
+                                           double round_trip_seconds, double overhead_seconds) {
   std::vector<uint32_t> members;
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
     if (is_owner(plan, member) && member < known.host_count()) members.push_back(member);
@@ -78,15 +79,20 @@ absl::StatusOr<topology::Topology> part_of(const topology::Topology& known, cons
       link.back_bits_per_second = std::min(link.back_bits_per_second, member.bits_per_second);
     }
   }
-  return topology::Topology::make(part.hosts(), part.switches(), std::move(links));
+  std::vector<topology::Host> named = part.hosts();
+  for (topology::Host& host : named) {
+    if (host.overhead_seconds == 0) host.overhead_seconds = overhead_seconds;
+  }
+  return topology::Topology::make(std::move(named), part.switches(), std::move(links));
 }
 
 }  // namespace
 
-absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds,
+absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds, double overhead_seconds,
                                              const JobNetwork* known) {
-  GLN_ASSIGN_OR_RETURN(topology::Topology made, known == nullptr ? one_switch(plan, round_trip_seconds)
-                                                                 : part_of(known->topology, plan, round_trip_seconds));
+  GLN_ASSIGN_OR_RETURN(topology::Topology made,
+                       known == nullptr ? one_switch(plan, round_trip_seconds, overhead_seconds)
+                                        : part_of(known->topology, plan, round_trip_seconds, overhead_seconds));
   return topology::make_network(std::move(made));
 }
 

@@ -19,6 +19,8 @@ namespace gleaner::strategy {
 
 // The round trip that choose() assumes while none is measured: that of small messages in a data center by TCP.
 inline constexpr double kAssumedRoundTripSeconds = 50e-6;
+// The overhead of a message that choose() assumes while none is measured: that of TCP between two processes.
+inline constexpr double kAssumedOverheadSeconds = 5e-6;
 
 // Returns the network of a plan: the workers, and then the CPU summers that own partitions.
 // - Without `known`, all are on one switch, each with the bandwidth of its member. A message and its answer take
@@ -26,7 +28,8 @@ inline constexpr double kAssumedRoundTripSeconds = 50e-6;
 // - Otherwise they are hosts of that topology. No host's link is faster than the bandwidth of its member, if that is
 //   known. If `round_trip_seconds` is longer than the longest round trip of the topology, the software of the hosts
 //   takes the difference, which each link of a host gets a quarter of.
-absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds,
+// Each host for which `known` states no overhead of a message gets `overhead_seconds`.
+absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds, double overhead_seconds,
                                              const JobNetwork* known = nullptr);
 
 // Sets Tensor::schedule of each tensor that does not accumulate to its fastest strategy, best() of the candidates, and

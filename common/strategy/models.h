@@ -35,9 +35,10 @@ struct ModelRequest {
   // The network of the job; null: one switch, on which a message and its answer take `round_trip_seconds`.
   std::shared_ptr<const JobNetwork> network;
   double round_trip_seconds = 0;
-  bool compares = true;  // false: only the cuts are needed
+  double overhead_seconds = 0;  // of a message at hosts for which `network` states none
+  bool compares = true;         // false: only the cuts are needed
 
-  // Returns whether a request for another plan would be the same, but for the round trip.
+  // Returns whether a request for another plan would be the same, but for the round trip and the overhead.
   bool is_for(const plan::Plan& other) const { return has_members_of(other) && plan.schedules == other.schedules; }
   // Returns whether `models`, those for this request, serve another plan, too: the members that own partitions have the
   // same bandwidths, and there is a cut for each schedule.
@@ -46,7 +47,7 @@ struct ModelRequest {
 };
 
 ModelRequest request_for(const plan::Plan& plan, std::shared_ptr<const JobNetwork> network, double round_trip_seconds,
-                         bool compares);
+                         double overhead_seconds, bool compares);
 
 // Errors: those of candidates(), and InvalidArgument if a schedule of the plan does not serve its workers.
 absl::StatusOr<Models> model(const ModelRequest& request);

@@ -49,7 +49,7 @@ absl::StatusOr<StreamBound> stream_bound(const plan::Plan& plan, const JobNetwor
   const std::vector<ScheduleBytes> bytes = bytes_by_schedule(plan);
   if (std::ranges::none_of(bytes, [](const ScheduleBytes& each) { return each.narrow + each.others > 0; }))
     return by_owners;
-  GLN_ASSIGN_OR_RETURN(const topology::Network network, network_of(plan, 0, known));
+  GLN_ASSIGN_OR_RETURN(const topology::Network network, network_of(plan, 0, 0, known));
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (!(bytes[i].narrow + bytes[i].others > 0)) continue;
     GLN_ASSIGN_OR_RETURN(const Candidate candidate,

@@ -125,6 +125,7 @@ void Core::on_report(StreamId stream, const Report& report, absl::Duration now, 
   const std::optional<uint32_t> rank = rank_of_sender(stream, now);
   if (!rank.has_value()) return;
   parts_.steps.on_report(*rank, report, parts_.are_all_in_steps(), now, actions);
+  lifecycle_.model_if_measured(actions);
   if (!parts_.are_all_in_steps()) return;
   if (const std::optional<StepTime> step = parts_.steps.take_step_time(now); step.has_value()) {
     parts_.planning.on_step_time(*step, now, actions);

@@ -104,9 +104,20 @@ void Lifecycle::check_declarations(absl::Duration now, Actions& actions) {
 
 void Lifecycle::propose_next(absl::Duration now, Actions& actions) {
   if (parts_.reattachment.is_under_way() || parts_.outcome.has_ended()) return;
-  parts_.planning.set_round_trip(parts_.steps.efficiency().round_trip_seconds());
+  set_message_times();
   const absl::Status status = parts_.planning.propose_next(parts_.departures.is_ending(), now, actions);
   if (!status.ok()) fail({status, std::nullopt}, actions);
+}
+
+void Lifecycle::set_message_times() {
+  parts_.planning.set_round_trip(parts_.steps.efficiency().round_trip_seconds());
+  parts_.planning.set_message_overhead(parts_.steps.efficiency().overhead_seconds());
+}
+
+void Lifecycle::model_if_measured(Actions& actions) {
+  if (parts_.outcome.has_ended() || !parts_.planning.awaits_measurements() || !parts_.steps.have_measured()) return;
+  set_message_times();
+  parts_.planning.ask_for_first_models(actions);
 }
 
 void Lifecycle::commit_if_acknowledged(absl::Duration now, Actions& actions) {

@@ -49,6 +49,8 @@ class Lifecycle {
   void check_declarations(absl::Duration now, Actions& actions);
   // Proposes the next plan if there is a reason for one.
   void propose_next(absl::Duration now, Actions& actions);
+  // Asks for the first models of strategies once all workers have measured the times of messages.
+  void model_if_measured(Actions& actions);
   // Commits the proposed plan once all its members have acknowledged it, and proposes the plan after that.
   void commit_if_acknowledged(absl::Duration now, Actions& actions);
 
@@ -58,6 +60,7 @@ class Lifecycle {
   void go_on_after_leave(absl::Duration now, Actions& actions);
 
  private:
+  void set_message_times();  // for the next models
   void remove_summer(const Loss& loss, absl::Duration now, Actions& actions);
 
   Parts& parts_;

@@ -8,6 +8,14 @@ void StepMonitor::on_plan(const plan::Plan& plan, absl::Duration now) {
   step_times_.on_plan(plan.epoch, now);
 }
 
+// Local rank 0 of each worker measures.
+bool StepMonitor::have_measured() const {
+  for (uint32_t rank = 0; rank < efficiency_.ranks(); rank += local_ranks_) {
+    if (efficiency_.latest(rank).overhead_seconds == 0) return false;
+  }
+  return true;
+}
+
 // SlowSummers takes the reports of one rank of each worker, its local rank 0.
 void StepMonitor::on_report(uint32_t rank, const Report& report, bool judges_summers, absl::Duration now,
                             Actions& actions) {

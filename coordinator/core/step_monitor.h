@@ -41,6 +41,8 @@ class StepMonitor {
   void on_plan(const plan::Plan& plan, absl::Duration now);
   // See StepTimes.
   std::optional<StepTime> take_step_time(absl::Duration now) { return step_times_.take(now); }
+  // Returns whether every worker has measured the overhead of a message.
+  bool have_measured() const;
   // Takes a report of a rank. `judges_summers`: all ranks take part in steps under the plan in force, so the report can
   // show which summers are slow.
   void on_report(uint32_t rank, const Report& report, bool judges_summers, absl::Duration now, Actions& actions);

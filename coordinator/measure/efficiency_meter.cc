@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/median.h"
 #include "common/base/text_table.h"
 #include "common/strategy/stream_bound.h"
 #include "coordinator/measure/rank_waits.h"
@@ -183,6 +184,14 @@ double EfficiencyMeter::round_trip_seconds() const {
   double longest = 0;
   for (const auto& rank : ranks_) longest = std::max(longest, rank.latest.round_trip_seconds);
   return longest;
+}
+
+double EfficiencyMeter::overhead_seconds() const {
+  std::vector<double> known;
+  for (const auto& rank : ranks_) {
+    if (rank.latest.overhead_seconds > 0) known.push_back(rank.latest.overhead_seconds);
+  }
+  return upper_median(std::move(known));
 }
 
 Figures EfficiencyMeter::of(const Counted& counted, const Bound& bound, double round_trip_seconds) {

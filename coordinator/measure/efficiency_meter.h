@@ -112,6 +112,9 @@ class EfficiencyMeter {
   const Report& latest(uint32_t rank) const { return ranks_[rank].latest; }
   // Returns the longest round trip that a rank has measured; 0: none has.
   double round_trip_seconds() const;
+  // Returns the median overhead of a message over the ranks that have measured it, so that no single rank decides; 0:
+  // none has.
+  double overhead_seconds() const;
   // Returns a text that says how many steps this rank and the others last reported: "; its last report was of 5 steps".
   // Empty if no rank has reported a step. For messages about the end of the rank.
   std::string describe_steps(uint32_t rank) const;

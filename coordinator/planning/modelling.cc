@@ -1,14 +1,18 @@
 #include "coordinator/planning/modelling.h"
 
+#include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
+#include "common/base/units.h"
 #include "common/strategy/choice.h"
 
 namespace gleaner::coordinator {
 namespace {
 
-constexpr double kSimilar = 1.25;  // round trips that differ by less are the same
+constexpr double kSimilar = 1.25;          // times that differ by less are the same
+constexpr double kSimilarOverhead = 1e-6;  // seconds; overheads that differ by less are the same, too
 
 bool are_similar(double a, double b) { return a <= kSimilar * b && b <= kSimilar * a; }
 
@@ -16,6 +20,16 @@ bool are_similar(double a, double b) { return a <= kSimilar * b && b <= kSimilar
 
 double Modelling::round_trip() const {
   return round_trip_seconds_ > 0 ? round_trip_seconds_ : strategy::kAssumedRoundTripSeconds;
+}
+
+double Modelling::overhead() const {
+  return overhead_seconds_ > 0 ? overhead_seconds_ : strategy::kAssumedOverheadSeconds;
+}
+
+bool Modelling::suits_times(const strategy::ModelRequest& request) const {
+  return are_similar(request.round_trip_seconds, round_trip()) &&
+         (are_similar(request.overhead_seconds, overhead()) ||
+          std::abs(request.overhead_seconds - overhead()) <= kSimilarOverhead);
 }
 
 absl::StatusOr<std::shared_ptr<const strategy::Models>> Modelling::of(const plan::Plan& plan) {
@@ -30,16 +44,23 @@ absl::StatusOr<std::shared_ptr<const strategy::Models>> Modelling::of(const plan
 
 void Modelling::want(const plan::Plan& plan) {
   if (on_way_ != nullptr || has_failed(plan) || (!compares_ && plan.schedules.empty())) return;
-  // Cuts do not depend on the round trip.
-  if (have(plan) && (!compares_ || are_similar(modelled_->round_trip_seconds, round_trip()))) return;
-  wanted_ =
-      std::make_shared<const strategy::ModelRequest>(strategy::request_for(plan, network_, round_trip(), compares_));
+  // Cuts do not depend on the times of messages.
+  if (have(plan) && (!compares_ || suits_times(*modelled_))) return;
+  wanted_ = std::make_shared<const strategy::ModelRequest>(
+      strategy::request_for(plan, network_, round_trip(), overhead(), compares_));
 }
 
 ModelRequest Modelling::take_request() {
   if (wanted_ == nullptr) return nullptr;
   on_way_ = std::exchange(wanted_, nullptr);
   return on_way_;
+}
+
+std::string Modelling::take_note() {
+  if (!compares_ || overhead_seconds_ == 0 || std::exchange(has_told_times_, true)) return "";
+  return absl::StrCat("models: a message takes ", format_seconds(overhead()),
+                      " of a processor at each end, a round trip ", format_seconds(round_trip()),
+                      round_trip_seconds_ > 0 ? "" : " (assumed)");
 }
 
 absl::StatusOr<strategy::Models> Modelling::carry_out(const strategy::ModelRequest& request) {

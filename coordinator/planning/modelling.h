@@ -1,10 +1,12 @@
 // Modelling keeps the models of a job's strategies (common/strategy/models.h). It asks the job's driver for new ones
 // when the members that own partitions or their bandwidths change, when a plan has new schedules, or when the round
-// trip changes by more than a quarter; in the last case the present models serve meanwhile. It takes long to make
+// trip or the overhead of a message changes by more than a quarter, the overhead also by more than a microsecond; in
+// the last two cases the present models serve meanwhile. It takes long to make
 // models, so no event waits for them: an action asks for them, and an event brings them. Pure; belongs to a Planner.
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,8 +22,10 @@ class Modelling {
   explicit Modelling(const Options::Reduction& reduction)
       : network_(reduction.network), compares_(is_auto(reduction.strategy)) {}
 
-  // Sets the round trip between members. 0: not measured.
+  // Set the round trip between members, and how long a processor takes to send a message, and to receive one. 0: not
+  // measured.
   void set_round_trip(double seconds) { round_trip_seconds_ = seconds; }
+  void set_message_overhead(double seconds) { overhead_seconds_ = seconds; }
 
   // Returns the models for this plan. Null: they are not made yet; the caller passes on take_request(), and asks again
   // after on_modelled(). An error: models for this plan can't be made. A job whose owners sum all tensors has empty
@@ -29,12 +33,19 @@ class Modelling {
   absl::StatusOr<std::shared_ptr<const strategy::Models>> of(const plan::Plan& plan);
   // Asks for the models of this plan, if the present ones do not fit.
   void want(const plan::Plan& plan);
+  // Returns whether the job compares strategies and no models were asked for yet.
+  bool is_unasked() const {
+    return compares_ && wanted_ == nullptr && on_way_ == nullptr && modelled_ == nullptr && failed_ == nullptr;
+  }
   // Returns the present models, if they are for this plan; else null.
   const strategy::Models* present(const plan::Plan& plan) const { return have(plan) ? models_.get() : nullptr; }
 
   // Returns a request that the driver has to carry out, each one once. Null: there is none. The next one follows when
   // this one is answered.
   ModelRequest take_request();
+  // Returns a line for the log that names the measured times of messages, when the last request is the first one with
+  // them; else an empty text.
+  std::string take_note();
   // Carries out a request, which may take half a second. Any thread may call it.
   static absl::StatusOr<strategy::Models> carry_out(const strategy::ModelRequest& request);
   // The answer to a request. Ignores that to a request of another Modelling.
@@ -42,12 +53,16 @@ class Modelling {
 
  private:
   double round_trip() const;
+  double overhead() const;
+  bool suits_times(const strategy::ModelRequest& request) const;
   bool has_failed(const plan::Plan& plan) const { return failed_ != nullptr && failed_->is_for(plan); }
   bool have(const plan::Plan& plan) const { return models_ != nullptr && modelled_->serves(plan, *models_); }
 
   const std::shared_ptr<const strategy::JobNetwork> network_;
   const bool compares_;  // whether the job compares strategies; else it needs to know what its schedule does
   double round_trip_seconds_ = 0;
+  double overhead_seconds_ = 0;
+  bool has_told_times_ = false;
   ModelRequest wanted_;    // not taken yet
   ModelRequest on_way_;    // taken, and not answered yet
   ModelRequest modelled_;  // answered with models_

@@ -51,6 +51,7 @@ class Planner {
   absl::StatusOr<std::optional<Proposal>> make_next(const plan::Plan& in_force, uint32_t epoch, bool ending,
                                                     absl::Duration now);
   Modelling& modelling() { return modelling_; }
+  const Modelling& modelling() const { return modelling_; }
   // The strategies of a job with --strategy auto.
   AutoStrategies& strategies() { return strategies_; }
   const AutoStrategies& strategies() const { return strategies_; }

@@ -20,6 +20,7 @@ absl::Status Planning::propose_next(bool ending, absl::Duration now, Actions& ac
   if (is_proposed() || !has_plan()) return absl::OkStatus();
   if (GLN_INJECT("coordinator: the next plan waits for a tick")) return absl::OkStatus();
   if (!ending) ask_for_counts(now, actions);
+  if (awaits_measurements() && now - began_.value_or(now) >= kMeasuring) ask_for_first_models(actions);
   auto made = planner_.make_next(in_force(), agreement_.highest_epoch() + 1, ending, now);
   ask_for_models(actions);
   GLN_ASSIGN_OR_RETURN(std::optional<Planner::Proposal> next, std::move(made));
@@ -30,7 +31,15 @@ absl::Status Planning::propose_next(bool ending, absl::Duration now, Actions& ac
 }
 
 void Planning::ask_for_models(Actions& actions) {
-  if (ModelRequest request = planner_.modelling().take_request()) actions.model = std::move(request);
+  ModelRequest request = planner_.modelling().take_request();
+  if (request == nullptr) return;
+  actions.model = std::move(request);
+  if (std::string note = planner_.modelling().take_note(); !note.empty()) actions.notes.push_back(std::move(note));
+}
+
+void Planning::ask_for_first_models(Actions& actions) {
+  planner_.modelling().want(in_force());
+  ask_for_models(actions);
 }
 
 // Asks local rank 0 of a worker, if a change of strategies waits for its counts.
@@ -62,7 +71,7 @@ bool Planning::commit_if_acknowledged(absl::Duration now, Actions& actions) {
                                        ", ", counted(plan.tensors.size(), "tensor"), " in ",
                                        counted(plan.partitions.size(), "partition")));
   planner_.on_committed(agreement_.reason());
-  planner_.modelling().want(plan);
+  if (!awaits_measurements()) planner_.modelling().want(plan);
   ask_for_models(actions);
   note_strategies(now, actions);
   update_summers(*before, now, actions);

@@ -36,6 +36,9 @@ namespace gleaner::coordinator {
 class Planning {
  public:
   static constexpr size_t kChangesKept = 256;  // in strategy_changes()
+  // After the first commit, the time in which ranks connect and measure; much shorter than a program takes to declare
+  // its tensors.
+  static constexpr absl::Duration kMeasuring = absl::Milliseconds(500);
 
   // `epoch`: the highest epoch that an earlier core of this job used. The pointers must outlive this object.
   Planning(const Options* options, Roster* roster, uint32_t epoch)
@@ -70,6 +73,11 @@ class Planning {
   // See PlanAgreement and Planner.
   void on_known_epoch(uint32_t epoch) { agreement_.on_known_epoch(epoch); }
   void set_round_trip(double seconds) { planner_.modelling().set_round_trip(seconds); }
+  void set_message_overhead(double seconds) { planner_.modelling().set_message_overhead(seconds); }
+  // Returns whether the first models have not been asked for, because the times of messages are not measured. They are
+  // asked for by ask_for_first_models(), by propose_next() after kMeasuring, or when tensors are declared.
+  bool awaits_measurements() const { return has_plan() && planner_.modelling().is_unasked(); }
+  void ask_for_first_models(Actions& actions);
   // The answer to Actions::model. propose_next() may have waited for it.
   void on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models) {
     planner_.modelling().on_modelled(request, std::move(models));

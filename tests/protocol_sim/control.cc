@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/faults.h"
+#include "common/strategy/choice.h"
 
 namespace gleaner::sim {
 namespace {
@@ -22,6 +23,13 @@ uint64_t times_modelled() {
 }
 
 }  // namespace
+
+coordinator::Report report_of_message_times() {
+  coordinator::Report report;
+  report.round_trip_seconds = strategy::kAssumedRoundTripSeconds;
+  report.overhead_seconds = 0.1e-6;
+  return report;
+}
 
 Control::Control(World* world) : world_(world) { begin(); }
 
@@ -46,6 +54,7 @@ void Control::act(size_t server, const std::function<void(Core&, coordinator::Ac
   Core& core = *servers_[server]->core;
   const uint64_t modelled = times_modelled();
   what(core, actions);
+  if (core.planning().awaits_measurements()) report_measured_times(core, actions);
   const std::string name = absl::StrCat("coordinator ", server, ": ");
   for (const std::string& note : actions.notes) world_->report->trace(world_->events.now(), name, note);
   for (const std::string& warning : actions.warnings) world_->report->trace(world_->events.now(), name, warning);
@@ -56,6 +65,14 @@ void Control::act(size_t server, const std::function<void(Core&, coordinator::Ac
   for (const coordinator::Send& send : actions.sends) {
     tell(send.stream, send.message);
     repeat_welcome(send);
+  }
+}
+
+// Ranks measure the times of messages at once, so that models are there before tensors are declared, as in most jobs.
+void Control::report_measured_times(Core& core, coordinator::Actions& actions) const {
+  const coordinator::Report report = report_of_message_times();
+  for (uint32_t rank = 0; rank < core.roster().ranks(); ++rank) {
+    core.on_report(core.roster()[rank].stream, report, world_->time(), actions);
   }
 }
 

@@ -16,6 +16,10 @@
 
 namespace gleaner::sim {
 
+// Returns a report with the times of messages that every rank measures. Processors are so fast that strategies differ
+// in time by their messages' bytes and latencies, also with the simulation's small partitions.
+coordinator::Report report_of_message_times();
+
 class Control {
  public:
   // A member's end of a stream.
@@ -73,6 +77,7 @@ class Control {
   void lose();
   void tick(size_t server);
   void act(size_t server, const std::function<void(Core&, coordinator::Actions&)>& what);
+  void report_measured_times(Core& core, coordinator::Actions& actions) const;
   void model(size_t server, coordinator::ModelRequest request);
   void tell(Stream stream, const coordinator::Message& message);
   void repeat_welcome(const coordinator::Send& send);

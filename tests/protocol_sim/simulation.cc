@@ -316,7 +316,7 @@ void Simulation::report_slow_summers() {
       reported_steps_ += is_faster ? 4 * kStepsPerReport : kStepsPerReport;
       for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
         if (workers_[worker]->is_lost()) continue;
-        coordinator::Report report;
+        coordinator::Report report = report_of_message_times();
         report.steps = reported_steps_;
         report.communication_seconds = static_cast<double>(passed);
         report.epoch = core.plan().epoch;

@@ -17,7 +17,7 @@ void StepReports::send(World& world, Control& control) {
     for (uint32_t i = 0; i <= windows; ++i) {
       steps_ += StepTimes::kSteps;
       seconds_ += static_cast<double>(StepTimes::kSteps) * seconds;
-      coordinator::Report report;
+      coordinator::Report report = report_of_message_times();
       report.measured = {
           {.epoch = plan.epoch, .steps = steps_, .bytes = steps_ * bytes, .communication_seconds = seconds_}};
       for (uint32_t rank = 0; rank < core.roster().ranks(); ++rank) {

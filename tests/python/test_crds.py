@@ -247,10 +247,7 @@ TAKEN = [
     *[("spec.communication.partitionBytes", value) for value in (4096, "4Ki", "256Ki", "1Mi", "4Mi", 4194304, "100k")],
     *[("spec.communication.summers.bandwidth", value) for value in ("25Gbit", "1.5Gbit", "200mbit", "100000000bit")],
     ("spec.communication.summers", {"min": 2, "max": 2}),
-    *[
-        ("spec.communication.strategy", strategy)
-        for strategy in ("Auto", "Colocated", "Summers", *SCHEDULES)
-    ],
+    *[("spec.communication.strategy", strategy) for strategy in ("Auto", "Colocated", "Summers", *SCHEDULES)],
     ("spec.communication", {"strategy": "Ring", "summers": {"max": 2}}),
     *[
         ("spec.communication", {"strategy": strategy, "bits": bits})

@@ -31,6 +31,7 @@ class AutoStrategiesTest : public testing::Test {
  protected:
   explicit AutoStrategiesTest(plan::Bits bits = plan::Bits::kSchedule) : fleet(auto_options(bits)) {
     fleet.start();
+    report({});
     for (uint32_t seat = 0; seat < 8; ++seat) fleet.declare(seat, {{"w", 16 << 10, DataType::kFloat32, 0}});
     fleet.settle();
     EXPECT_EQ(fleet.core->plan().epoch, 2u);
@@ -46,12 +47,19 @@ class AutoStrategiesTest : public testing::Test {
     measured_.steps += 10;
     measured_.bytes += 10 * (64 << 10);
     measured_.communication_seconds += 10 * (tensor().schedule == first_ ? 2e-3 : 0.3e-3);
-    for (uint32_t seat = 0; seat < 8; ++seat) {
-      if (fleet.members[seat].stream == 0) continue;
-      fleet.core->on_report(fleet.members[seat].stream, {steps_, 0, 0, {measured_}}, fleet.now, fleet.actions);
-    }
+    report({measured_});
     fleet.pass(absl::Milliseconds(500));
     answer_counts();
+  }
+  // Each worker reports these steps. Its processor is fast, so that small partitions suit all strategies.
+  void report(std::vector<control::Measured> measured) {
+    const control::Report report{.steps = steps_,
+                                 .measured = std::move(measured),
+                                 .round_trip_seconds = strategy::kAssumedRoundTripSeconds,
+                                 .overhead_seconds = 0.1e-6};
+    for (const Fleet::Member& member : fleet.members) {
+      if (member.stream != 0) fleet.core->on_report(member.stream, report, fleet.now, fleet.actions);
+    }
   }
   void run(absl::Duration time) {
     for (const absl::Duration end = fleet.now + time; fleet.now < end;) {
@@ -95,6 +103,30 @@ class AutoStrategiesTest : public testing::Test {
   int asked_ = 0;
   control::Measured measured_;
 };
+
+TEST(FirstModels, WaitUntilAllWorkersHaveMeasured) {
+  Fleet fleet(auto_options());
+  fleet.start();
+  const control::Report report{.round_trip_seconds = 38e-6, .overhead_seconds = 4.2e-6};
+  for (const Fleet::Member& member : fleet.members) {
+    EXPECT_TRUE(fleet.core->planning().awaits_measurements());
+    fleet.core->on_report(member.stream, report, fleet.now, fleet.actions);
+  }
+  EXPECT_FALSE(fleet.core->planning().awaits_measurements());
+  EXPECT_THAT(fleet.actions.notes, Contains(HasSubstr("a message takes 4.2 us")));
+  ASSERT_NE(fleet.actions.model, nullptr);
+  EXPECT_EQ(fleet.actions.model->round_trip_seconds, 38e-6);
+  EXPECT_EQ(fleet.actions.model->overhead_seconds, 4.2e-6);
+}
+
+TEST(FirstModels, DoNotWaitForLong) {
+  Fleet fleet(auto_options());
+  fleet.start();
+  fleet.pass(Planning::kMeasuring / 2);
+  EXPECT_TRUE(fleet.core->planning().awaits_measurements());
+  fleet.pass(Planning::kMeasuring);
+  EXPECT_FALSE(fleet.core->planning().awaits_measurements());
+}
 
 TEST_F(AutoStrategiesTest, MeasuredStepsChangeTheStrategy) {
   const std::string before = plan::strategy_of(fleet.core->plan());

@@ -141,6 +141,18 @@ TEST(EfficiencyMeter, ALongRoundTripMakesALargerStepLatencyBound) {
   }
 }
 
+TEST(EfficiencyMeter, TheMedianOverheadOfAMessageCounts) {
+  EfficiencyMeter meter(5);
+  EXPECT_EQ(meter.overhead_seconds(), 0);
+  const std::vector<double> overheads = {4e-6, 0, 900e-6, 5e-6};  // one rank is noisy, one does not measure
+  for (uint32_t rank = 0; rank < overheads.size(); ++rank) {
+    Report report;
+    report.overhead_seconds = overheads[rank];
+    meter.on_report(rank, report, absl::Seconds(1));
+  }
+  EXPECT_EQ(meter.overhead_seconds(), 5e-6);
+}
+
 TEST(EfficiencyMeter, AStepFasterThanItsBoundShowsThatTheBandwidthIsWrong) {
   EfficiencyMeter meter(1);
   meter.on_plan(plan_of(1, 0));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/strategy/choice.h"
+
 namespace gleaner::coordinator {
 namespace {
 
@@ -69,6 +71,30 @@ TEST_F(ModellingTest, PresentModelsServeWhileTheRoundTripChanges) {
   answer(auto_);
   const auto later = *auto_.of(plan_of(8));
   EXPECT_EQ(later->candidates[0].model.latency_seconds, 2 * first->candidates[0].model.latency_seconds);
+}
+
+TEST_F(ModellingTest, ModelsAreMadeAnewWhenTheOverheadChanges) {
+  const auto request_at = [&](double seconds) {
+    auto_.set_message_overhead(seconds);
+    auto_.want(plan_of(8));
+    const ModelRequest request = auto_.take_request();
+    if (request != nullptr) auto_.on_modelled(request, Modelling::carry_out(*request));
+    return request == nullptr ? 0 : request->overhead_seconds;
+  };
+  EXPECT_EQ(request_at(0), strategy::kAssumedOverheadSeconds);
+  EXPECT_EQ(request_at(4.1e-6), 0) << "it is similar";
+  EXPECT_EQ(request_at(2e-6), 2e-6);
+  EXPECT_EQ(request_at(2.9e-6), 0) << "less than a microsecond more";
+  EXPECT_EQ(request_at(20e-6), 20e-6);
+  EXPECT_EQ(request_at(24e-6), 0) << "less than a quarter more";
+}
+
+TEST_F(ModellingTest, TheMeasuredTimesAreToldOnce) {
+  EXPECT_EQ(auto_.take_note(), "");
+  auto_.set_round_trip(38e-6);
+  auto_.set_message_overhead(4.2e-6);
+  EXPECT_EQ(auto_.take_note(), "models: a message takes 4.2 us of a processor at each end, a round trip 38 us");
+  EXPECT_EQ(auto_.take_note(), "");
 }
 
 TEST_F(ModellingTest, AnErrorHoldsForPlansLikeThatOne) {

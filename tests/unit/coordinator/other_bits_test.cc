@@ -28,7 +28,7 @@ std::optional<OtherBits> compared(const plan::Plan& plan) {
   const strategy::JobNetwork racks{
       *topology::racks(2, 4, {10e9, 10e9, 5e-6}), strategy::RankMapSource::kIdentity, {}, {}};
   return compare_bits(
-      plan, *strategy::model(strategy::request_for(plan, std::make_shared<strategy::JobNetwork>(racks), 0, true)));
+      plan, *strategy::model(strategy::request_for(plan, std::make_shared<strategy::JobNetwork>(racks), 0, 0, true)));
 }
 
 TEST(OtherBits, ScheduleTakesTheStrategiesOfAuto) {

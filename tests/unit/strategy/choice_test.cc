@@ -27,7 +27,7 @@ plan::Plan plan_of(uint32_t workers, uint32_t summers) {
 }
 
 std::string chosen(plan::Plan& plan, std::vector<plan::Tensor>& tensors) {
-  const auto models = model(request_for(plan, nullptr, kRoundTrip, true));
+  const auto models = model(request_for(plan, nullptr, kRoundTrip, 0, true));
   EXPECT_TRUE(models.ok()) << models.status();
   return choose(plan, tensors, models->candidates, models->fleet);
 }
@@ -37,12 +37,24 @@ TEST(Choice, NetworkHasWorkersAndSummersThatOwn) {
   plan.members[3] = {};
   plan.members[4].on_standby = true;
   plan.members[0].bits_per_second = 1e9;
-  const auto network = network_of(plan, kRoundTrip);
+  const auto network = network_of(plan, kRoundTrip, 3e-6);
   ASSERT_TRUE(network.ok()) << network.status();
   ASSERT_EQ(network->topology.host_count(), 4u);
   EXPECT_EQ(network->topology.name(3), "summer/2");
   EXPECT_EQ(network->topology.bits_per_second(0), 1e9);
   EXPECT_EQ(network->topology.latency_seconds(0), kRoundTrip / 4);
+  for (const topology::Host& host : network->topology.hosts()) EXPECT_EQ(host.overhead_seconds, 3e-6);
+}
+
+TEST(Choice, TheOverheadThatANetworkStatesCounts) {
+  const topology::Topology switched = *topology::racks(1, 2, {10e9, 10e9, 10e-6});
+  std::vector<topology::Host> hosts = switched.hosts();
+  hosts[0].overhead_seconds = 7e-6;
+  const JobNetwork known{.topology = *topology::Topology::make(hosts, switched.switches(), switched.links())};
+  const auto network = network_of(plan_of(2, 0), kRoundTrip, 3e-6, &known);
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_EQ(network->topology.hosts()[0].overhead_seconds, 7e-6);
+  EXPECT_EQ(network->topology.hosts()[1].overhead_seconds, 3e-6);
 }
 
 TEST(Choice, EqualStrategiesShareASchedule) {
@@ -61,7 +73,7 @@ TEST(Choice, SlowUplinksNeedSchedules) {
       std::make_shared<JobNetwork>(JobNetwork{.topology = *topology::racks(2, 4, {10e9, 10e9, 10e-6})});
   plan::Plan plan = plan_of(8, 0);
   std::vector<plan::Tensor> tensors = {{"small", 1}, {"large", 16 << 20}};
-  const Models models = *model(request_for(plan, network, 0, true));
+  const Models models = *model(request_for(plan, network, 0, 0, true));
   choose(plan, tensors, models.candidates, models.fleet);
   EXPECT_EQ(tensors[0].schedule, std::nullopt);
   ASSERT_TRUE(tensors[1].schedule.has_value()) << "owners would send each byte across the uplink several times";

@@ -21,7 +21,7 @@ plan::Plan plan_with(std::vector<collective::Spec> schedules) {
 }
 
 absl::StatusOr<Models> models_of(const plan::Plan& plan, bool compares) {
-  return model(request_for(plan, nullptr, 100e-6, compares));
+  return model(request_for(plan, nullptr, 100e-6, 0, compares));
 }
 
 MATCHER_P(SlicesAre, slices, "") { return arg.slices == slices && arg.blocks == 1 && arg.has_partial_sums; }
@@ -57,7 +57,7 @@ TEST(Models, SchedulesOfThePlanAreCandidates) {
 
 TEST(Models, ServePlansWithTheSameOwnersAndSchedules) {
   const plan::Plan plan = plan_with({{"ring"}});
-  const ModelRequest request = request_for(plan, nullptr, 100e-6, true);
+  const ModelRequest request = request_for(plan, nullptr, 100e-6, 0, true);
   const Models models = *model(request);
   const auto serves = [&](const std::function<void(plan::Plan&)>& change) {
     plan::Plan other = plan;

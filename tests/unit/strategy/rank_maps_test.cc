@@ -110,7 +110,7 @@ TEST(RankMaps, AutoTakesThemIntoThePlan) {
   for (uint32_t i = 0; i < 8; ++i) plan.members.push_back({10e9});
   plan.first_partition = {0};
   std::vector<plan::Tensor> tensors = {{"large", 64 << 20}};
-  const auto models = model(request_for(plan, std::make_shared<JobNetwork>(network), 20e-6, true));
+  const auto models = model(request_for(plan, std::make_shared<JobNetwork>(network), 20e-6, 0, true));
   ASSERT_TRUE(models.ok()) << models.status();
   const std::string line = choose(plan, tensors, models->candidates, models->fleet);
   ASSERT_TRUE(tensors[0].schedule.has_value()) << line;
@@ -150,7 +150,7 @@ TEST(RankMaps, NetworkFollowsMembers) {
   plan.members[4] = {};
   plan.members[2].bandwidth_assumed = true;
   const JobNetwork network = network_with(RankMapSource::kSearch);
-  const auto part = network_of(plan, 100e-6, &network);  // the topology's longest round trip is 40 us
+  const auto part = network_of(plan, 100e-6, 0, &network);  // the topology's longest round trip is 40 us
   ASSERT_TRUE(part.ok()) << part.status();
   ASSERT_EQ(part->topology.host_count(), 5u);
   EXPECT_EQ(part->topology.name(4), "h5");
