@@ -15,10 +15,11 @@ std::vector<double> step_parts(std::span<const Candidate> candidates, std::span<
     const TensorGroup& group = groups[i];
     const Model& model = candidates[strategies[i]].model_of(group.type);
     const double partition_bytes = std::min(group.bytes, group.partition_bytes);
-    parts[strategies[i]] += model.stream_seconds(partition_bytes) * group.bytes * group.per_step;
-    const double first = model.seconds(partition_bytes, partition_bytes);
-    if (group.per_step == 0 || first < longest) continue;
-    longest = first;
+    const double stream = model.stream_seconds(partition_bytes);
+    parts[strategies[i]] += stream * group.bytes * group.per_step;
+    const double beyond_stream = model.seconds(partition_bytes, partition_bytes) - stream * partition_bytes;
+    if (group.per_step == 0 || beyond_stream < longest) continue;
+    longest = beyond_stream;
     slowest = strategies[i];
   }
   parts[slowest] += longest;

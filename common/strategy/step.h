@@ -1,11 +1,11 @@
 // The modelled time of a whole step, in which a job sums many tensors by several strategies. Pure.
 //
 // The tensors of a step follow each other through the links, as the partitions of a tensor do (candidates.h). So the
-// time of a step has two parts: the time in which the busiest channels move all tensors, and the longest time that one
-// partition takes alone. With tensors of m bytes in partitions of p bytes, and a strategy's times `latency` and, per
-// byte, `alone` and `stream` (candidates.h):
+// time of a step has two parts: the time in which the busiest channels and processors move all tensors, and the longest
+// time by which one partition takes longer than that, alone. With tensors of m bytes in partitions of p bytes, and a
+// strategy's times `latency` and, per byte, `alone` and `stream` (candidates.h):
 //
-//   t = Σ over tensors of stream · m  +  max over tensors of (latency + alone · min(m, p))
+//   t = Σ over tensors of stream · m  +  max over tensors of (latency + (alone - stream) · min(m, p))
 #pragma once
 
 #include <cstddef>

@@ -155,12 +155,15 @@ def test_the_bound_is_that_of_the_strategy(tmp_path: Path) -> None:
 
 
 def mixed_racks(tmp_path: Path, hosts: int = 8) -> str:
-    """Writes a network in which host i is in rack i % 2, and the racks' uplinks are as slow as one host's link."""
+    """Writes a network in which host i is in rack i % 2, and the racks' uplinks are as slow as one host's link.
+
+    It states the overhead of a message, so that no measurement of this machine decides about a strategy.
+    """
     links = [{"a": f"h{i}", "b": f"rack{i % 2}", "bandwidth": 1e10, "latency_us": 5} for i in range(hosts)]
     links += [{"a": f"rack{rack}", "b": "core", "bandwidth": 1e10, "latency_us": 5} for rack in range(2)]
     switches = [{"name": name} for name in ("rack0", "rack1", "core")]
     file = tmp_path / "network.json"
-    names = [{"name": f"h{i}"} for i in range(hosts)]
+    names = [{"name": f"h{i}", "overhead_us": 0.1} for i in range(hosts)]
     file.write_text(json.dumps({"hosts": names, "switches": switches, "links": links}))
     return str(file)
 

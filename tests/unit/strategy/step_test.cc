@@ -16,17 +16,23 @@ std::vector<Candidate> two_candidates() {
 }
 
 TEST(Step, PartsAddUp) {
-  const std::vector<Candidate> all = {{collective::Spec{"a"}, {1, 2, 3}}, {collective::Spec{"b"}, {10, 0, 1}}};
+  const std::vector<Candidate> all = {{collective::Spec{"a"}, {1, 4, 3}}, {collective::Spec{"b"}, {1, 2, 1}}};
   const std::vector<TensorGroup> groups = {{10, 5, 2, 0}, {4, 5, 1, 1}};
-  EXPECT_EQ(step_parts(all, groups, in_force(groups)), (std::vector<double>{2 * 10 * 3 + 1 + 2 * 5, 4}));
-  EXPECT_EQ(step_seconds(all, groups, std::vector<size_t>{1, 1}), 2 * 10 + 4 + 10);
+  EXPECT_EQ(step_parts(all, groups, in_force(groups)), (std::vector<double>{2 * 10 * 3 + 1 + (4 - 3) * 5, 4}));
+  EXPECT_EQ(step_seconds(all, groups, std::vector<size_t>{1, 1}), 2 * 10 + 4 + 1 + (2 - 1) * 5);
+}
+
+TEST(Step, OneTensorTakesAsLongAsAlone) {
+  const std::vector<Candidate> all = {{collective::Spec{"a"}, {1, 4, 3}}};
+  const std::vector<TensorGroup> groups = {{10, 5, 1, 0}};
+  EXPECT_EQ(step_seconds(all, groups, in_force(groups)), all[0].model.seconds(10, 5));
 }
 
 TEST(Step, NarrowTypesHaveModelsOfTheirOwn) {
-  const std::vector<Candidate> all = {{collective::Spec{"a"}, {1, 2, 3}, {1, 4, 6}}};
+  const std::vector<Candidate> all = {{collective::Spec{"a"}, {1, 4, 3}, {1, 8, 6}}};
   std::vector<TensorGroup> groups = {{10, 5, 2, 0}};
   groups[0].type = DataType::kBFloat16;
-  EXPECT_EQ(step_seconds(all, groups, in_force(groups)), 2 * 10 * 6 + 1 + 4 * 5);
+  EXPECT_EQ(step_seconds(all, groups, in_force(groups)), 2 * 10 * 6 + 1 + (8 - 6) * 5);
   std::vector<Candidate> two = two_candidates();
   two[1].narrow_model.alone_seconds_per_byte = 3;
   EXPECT_EQ(best_strategies(two, groups)[0], 0u);
