@@ -63,7 +63,7 @@ struct MeasuredPath {
 
   // Returns how long a host's processor takes to send a message, and to receive one: the overhead o of LogP (Culler et
   // al., PPoPP 1993), the mean of both hosts. A small message and its answer take two latencies of the network and four
-  // overheads. 0 if the kernel does not tell the round trip, or if the answer came as fast as that.
+  // overheads. 0 if the answer came as fast as the round trip.
   absl::Duration overhead() const { return std::max(absl::ZeroDuration(), (answer_time - round_trip) / 4); }
 };
 

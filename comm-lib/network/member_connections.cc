@@ -16,7 +16,7 @@ namespace {
 // deadline.
 constexpr transport::KeepAlive kSummerKeepAlive{absl::Milliseconds(200), absl::Milliseconds(850)};
 
-// PINGs to a member for a measurement: enough for one answer that waited for no other work.
+// PINGs to a member for a measurement: the answer time is their lower quartile, so two answers may be much faster.
 constexpr uint32_t kPings = 8;
 // Members measured at first: enough for a median, however many there are.
 constexpr uint32_t kFirstMembers = 8;
@@ -120,7 +120,8 @@ absl::Duration MemberConnections::measure_round_trip() {
 }
 
 void MemberConnections::measure_overhead() {
-  left_to_ping_ = overhead_ > absl::ZeroDuration() ? 1 : kFirstMembers;
+  const auto measurable = static_cast<uint32_t>(std::ranges::count_if(peers_, is_measurable));
+  left_to_ping_ = std::min(measurable, has_measured_ ? 1 : kFirstMembers);
   ping_next();
 }
 
@@ -133,16 +134,17 @@ void MemberConnections::ping_next() {
   for (size_t tried = 0; left_to_ping_ > 0 && tried < peers_.size(); ++tried) {
     last_pinged_ = (last_pinged_ + 1) % static_cast<uint32_t>(peers_.size());
     const Peer& peer = peers_[last_pinged_];
-    if (!peer.up || peer.connection->round_trip() == absl::ZeroDuration()) continue;
+    if (!is_measurable(peer)) continue;
     --left_to_ping_;
     pinged_ = last_pinged_;
     return peer.connection->ping(kPings);
   }
+  has_measured_ = overhead_ > absl::ZeroDuration();
 }
 
 // A small message and its answer take the round trip of the network, which the kernel measures, and four overheads.
 void MemberConnections::note_overhead(Peer& peer) {
-  if (!peer.up) return;
+  if (!peer.up || peer.connection->answer_time() == absl::ZeroDuration()) return;
   peer.overhead = std::max(absl::ZeroDuration(), (peer.connection->answer_time() - peer.connection->round_trip()) / 4);
   std::vector<absl::Duration> known;
   for (const Peer& each : peers_) {

@@ -75,11 +75,12 @@ class MemberConnections final : public pipeline::Waiter {
   absl::Duration measure_round_trip();
   absl::Duration round_trip() const { return round_trip_; }
   // Begins to measure overhead() with the members that are connected by a transport that knows their round trip (TCP):
-  // with several until it is known, then with the next one. poll() goes on with the measurement.
+  // with several until it is known, then with the next one. poll() goes on with the measurement. To be called while
+  // nothing is in flight, since PINGs and PONGs wait behind other frames.
   void measure_overhead();
   // Returns how long this host's processor takes to send a message, and to receive one: the median over the members
-  // measured so far that are connected. Zero: not measured.
-  absl::Duration overhead() const { return overhead_; }
+  // measured so far that are connected. Zero: the first measurement has not ended.
+  absl::Duration overhead() const { return has_measured_ ? overhead_ : absl::ZeroDuration(); }
   // Returns the transport by which each member is reached: "inproc: worker/0; shm: worker/1; tcp: summer/0".
   std::string describe_transports() const;
   transport::any::Counters counters() const;
@@ -110,6 +111,10 @@ class MemberConnections final : public pipeline::Waiter {
 
   absl::StatusOr<transport::Connection*> connect(Peer& peer);
   static Peer* current(const transport::Connection& connection);
+  // Returns whether the member is connected by a transport that knows the round trip.
+  static bool is_measurable(const Peer& peer) {
+    return peer.up && peer.connection->round_trip() > absl::ZeroDuration();
+  }
   bool is_being_pinged() const { return peers_[*pinged_].up && peers_[*pinged_].connection->is_pinging(); }
   void ping_next();
   void note_overhead(Peer& peer);
@@ -122,6 +127,7 @@ class MemberConnections final : public pipeline::Waiter {
   std::deque<Peer> peers_;  // by member; Connection::context points into it
   absl::Duration round_trip_;
   absl::Duration overhead_;
+  bool has_measured_ = false;
   std::optional<uint32_t> pinged_;  // the member that is measured now
   uint32_t last_pinged_ = 0;
   uint32_t left_to_ping_ = 0;  // number of members that are measured after that one

@@ -118,7 +118,9 @@ void NetworkStage::on_connected(transport::Connection& connection) {
   if (!member.has_value()) return;
   supervision_->on_connected(*member);
   exchanges_.on_connected(*member, now());
-  if (connected()) measure();
+  if (!connected()) return;
+  measure();
+  measure_overhead_if_idle();
 }
 
 absl::StatusOr<Buffer> NetworkStage::on_header(transport::Connection&, const wire::Header& header) {
@@ -247,15 +249,24 @@ void NetworkStage::tick() {
   last_tick_ = now();
   exchanges_.on_tick(last_tick_);
   if (const absl::Status status = supervision_->tick(); !status.ok()) report_failure(status);
-  if (supervision_->is_stopped() || now() < measure_at_) return;
-  log_transports();
-  measure();
+  if (supervision_->is_stopped()) return;
+  if (now() >= measure_at_) {
+    log_transports();
+    measure();
+  }
+  measure_overhead_if_idle();
 }
 
 void NetworkStage::measure() {
   measure_at_ = now() + kMeasureEvery;
   exchanges_.set_round_trip(connections_.measure_round_trip());
-  if (connected()) connections_.measure_overhead();
+  is_overhead_due_ = true;
+}
+
+void NetworkStage::measure_overhead_if_idle() {
+  if (!is_overhead_due_ || !connected() || !idle()) return;
+  is_overhead_due_ = false;
+  connections_.measure_overhead();
 }
 
 void NetworkStage::flush() {

@@ -127,7 +127,8 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   absl::Status commit(uint32_t epoch);
   void open_exchanges();
   void tick();
-  void measure();  // the times of messages
+  void measure();  // the round trip; measure_overhead_if_idle() then measures the overhead
+  void measure_overhead_if_idle();
   void log_transports();
   bool has_local_work() const;  // work of the in-process transports and the exchanges
   void flush();
@@ -149,6 +150,7 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   OwnerEpochs owner_epochs_;
   absl::Duration last_tick_;
   absl::Duration measure_at_;
+  bool is_overhead_due_ = false;
   std::string logged_transports_;
   MemberConnections connections_;  // declared last: it holds connections of the members above, and buffers of pool_
 };

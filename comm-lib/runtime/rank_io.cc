@@ -287,22 +287,22 @@ void RankIo::observe() {
                          .measured = network_ != nullptr && network_->overhead() > absl::ZeroDuration()};
   // The coordinator models the first tensors by the times of messages, so these are reported before the program can
   // declare a tensor, and as soon as they are complete.
-  const bool is_news = (seen.connected && !observed_.connected) || (seen.measured && !observed_.measured);
-  const bool due = is_news || statistics_.is_due(now);
+  const bool is_urgent = (seen.connected && !observed_.connected) || (seen.measured && !observed_.measured);
+  const bool due = is_urgent || statistics_.is_due(now);
   if (!due && seen == observed_) return;
   observed_ = seen;
-  if (due) publish(now, seen.connected, is_news);
+  if (due) publish(now, seen.connected, is_urgent);
   if (seen.connected) state_.set_connected(network_ != nullptr ? network_->describe_transports() : "");
   state_.set_quiet(seen.quiet);
 }
 
-void RankIo::publish(absl::Duration now, bool connected, bool is_news) {
+void RankIo::publish(absl::Duration now, bool connected, bool is_urgent) {
   const plan::Plan* const plan = pipeline_->plan().get();
   if (!connected && plan != nullptr && state_.is_opening()) state_.set_waiting_for(pipeline_->describe_waiting());
   const control::Report report = this->report(now, false);
   const gln_stats stats = stats_of(report, plan);
   state_.set_stats(stats);
-  is_news ? client_->report_now(report) : client_->report(report);
+  is_urgent ? client_->report_now(report) : client_->report(report);
   statistics_.publish(report, stats.epoch, network_, now);
 }
 

@@ -129,8 +129,8 @@ class RankIo : public member::Listener,
   bool pass_on(const pipeline::Event& event);
   void fail(absl::Status status);
   void observe();
-  // `is_news`: the coordinator needs the report now.
-  void publish(absl::Duration now, bool connected, bool is_news);
+  // `is_urgent`: the coordinator needs the report now.
+  void publish(absl::Duration now, bool connected, bool is_urgent);
   control::Report report(absl::Duration now, bool last);
 
   const Env env_;

@@ -17,8 +17,8 @@ T upper_median(std::vector<T> values) {
   return *middle;
 }
 
-// Returns the value that has a quarter of the values, rounded down, before it in ascending order. A measurement usually
-// takes so long, if less than three quarters of them are disturbed. 0 without values.
+// Returns the value that has a quarter of the values, rounded down, before it in ascending order. It is undisturbed if
+// others have disturbed fewer than three quarters of the values. 0 without values.
 template <typename T>
 T lower_quartile(std::vector<T> values) {
   if (values.empty()) return T{};

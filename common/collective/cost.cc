@@ -56,7 +56,7 @@ class StepCosts {
       const uint32_t from = host_of_[transfer.from], to = host_of_[transfer.to];
       network_.paths.append_path(from, to, flow_between(from, to), channels_);
       ends_.push_back(channels_.size());
-      processors_.push_back(overhead_seconds(from) + overhead_seconds(to));
+      processors_.push_back(transfer.messages * (overhead_seconds(from) + overhead_seconds(to)));
       for (size_t i = begin; i < channels_.size(); ++i) {
         load_[channels_[i]] += transfer.chunks;
         flows_[channels_[i]] += transfer.messages;

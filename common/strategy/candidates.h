@@ -8,8 +8,8 @@
 //
 // Latency and `alone` are those of the schedule's α–β cost (common/collective/cost.h). `stream` is the time that the
 // busiest channel needs for all its messages, and `processor` that of the slowest processor for the messages of a
-// partition. The window is that of the runtime (plan::schedule_limits()): so
-// many bytes of partitions are in flight at a time.
+// partition. The window is that of the runtime (plan::schedule_limits()): so many bytes of partitions are in flight at
+// a time.
 //
 // Model of summers. A contribution and a result are two messages one after the other; owner_times.h has the rest.
 //

@@ -18,7 +18,7 @@
 //
 // Latencies are not counted. On one switch, t differs from the simulation (common/netsim/plan_run.h) by less than 3 %
 // for nine tenths of the random fleets of the test, and by less than 20 % for all of them. With overheads of up to
-// 20 us it differs by less than 20 % for nine tenths, and is between two thirds and one and a half times of it for all.
+// 20 us it differs by less than 20 % for eight tenths, and is between 0.65 and 1.5 times of it for all.
 #pragma once
 
 #include <cstdint>

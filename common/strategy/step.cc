@@ -13,6 +13,7 @@ std::vector<double> step_parts(std::span<const Candidate> candidates, std::span<
   size_t slowest = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
     const TensorGroup& group = groups[i];
+    if (!(group.bytes > 0)) continue;
     const Model& model = candidates[strategies[i]].model_of(group.type);
     const double partition_bytes = std::min(group.bytes, group.partition_bytes);
     const double stream = model.stream_seconds(partition_bytes);

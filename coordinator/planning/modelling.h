@@ -1,8 +1,8 @@
 // Modelling keeps the models of a job's strategies (common/strategy/models.h). It asks the job's driver for new ones
 // when the members that own partitions or their bandwidths change, when a plan has new schedules, or when the round
 // trip or the overhead of a message changes by more than a quarter, the overhead also by more than a microsecond; in
-// the last two cases the present models serve meanwhile. It takes long to make
-// models, so no event waits for them: an action asks for them, and an event brings them. Pure; belongs to a Planner.
+// the last two cases the present models serve meanwhile. It takes long to make models, so no event waits for them: an
+// action asks for them, and an event brings them. Pure; belongs to a Planner.
 #pragma once
 
 #include <memory>

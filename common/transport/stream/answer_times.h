@@ -1,7 +1,7 @@
 // AnswerTimes matches the PONGs of a connection to its measured PINGs, and says how long recent ones usually took. A
-// PONG that waited behind other frames came late, so the lower quartile counts: up to three quarters of the PINGs may
-// meet other traffic. The least time would be too short, since it is that of threads that happened not to sleep. Pure;
-// the caller passes the time.
+// PONG that waited behind other frames came late, so the lower quartile counts: fewer than three quarters of the PINGs
+// may meet other traffic. The least time would be too short, since it is that of threads that happened not to sleep.
+// Pure; the caller passes the time.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace gleaner::transport::stream {
 
 class AnswerTimes {
  public:
-  // So many answers count, so that usual() follows a path that has changed.
+  // The latest answers, of which usual() is the quartile; so it follows a path that has changed.
   static constexpr size_t kRemembered = 32;
 
   // Begins a measurement by `times` PINGs, and ends an earlier one: a PONG of an earlier PING no longer counts.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/plan/schedule_name.h"
+#include "common/topology/builders.h"
 
 namespace gleaner::strategy {
 namespace {
@@ -20,6 +21,15 @@ TEST(Step, PartsAddUp) {
   const std::vector<TensorGroup> groups = {{10, 5, 2, 0}, {4, 5, 1, 1}};
   EXPECT_EQ(step_parts(all, groups, in_force(groups)), (std::vector<double>{2 * 10 * 3 + 1 + (4 - 3) * 5, 4}));
   EXPECT_EQ(step_seconds(all, groups, std::vector<size_t>{1, 1}), 2 * 10 + 4 + 1 + (2 - 1) * 5);
+}
+
+TEST(Step, TensorsWithoutElementsTakeNoTime) {
+  const auto network = make_network(*topology::star(4, {.overhead_seconds = 5e-6}));
+  const std::vector<Candidate> all = *candidates(network, 3, 1);
+  std::vector<TensorGroup> groups = {{1e6, 1e5, 1, 0}};
+  const double seconds = step_seconds(all, groups, in_force(groups));
+  for (size_t strategy = 0; strategy < all.size(); ++strategy) groups.push_back({0, 1e5, 1, strategy});
+  EXPECT_EQ(step_seconds(all, groups, in_force(groups)), seconds);
 }
 
 TEST(Step, OneTensorTakesAsLongAsAlone) {
