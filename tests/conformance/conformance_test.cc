@@ -420,7 +420,8 @@ TEST_P(Conformance, PingsMeasureTheAnswerTime) {
   client->send(push(0), pattern(pool_, 100'000, 0));
   client->ping(3);
   client->send(push(1), {});
-  ASSERT_TRUE(rig_->poll_until([&] { return !client->is_pinging() && rig_->server_end.received.size() == 2; }));
+  ASSERT_TRUE(rig_->poll_until(
+      [&, client = client] { return !client->is_pinging() && rig_->server_end.received.size() == 2; }));
   if (!GetParam().has_network) {
     EXPECT_EQ(client->answer_time(), absl::ZeroDuration());
   } else {
