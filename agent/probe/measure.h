@@ -8,7 +8,6 @@
 // bound. docs/agent.md has the format.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,6 +19,7 @@
 #include "common/base/address.h"
 #include "common/base/descriptor.h"
 #include "common/base/env.h"
+#include "common/base/message_overhead.h"
 
 namespace gleaner::probe {
 
@@ -61,10 +61,8 @@ struct MeasuredPath {
   absl::Duration round_trip;   // the shortest of the connection, as its kernel sees it: the network's time alone
   absl::Duration answer_time;  // the usual time of a small message and its answer, as the client's program sees it
 
-  // Returns how long a host's processor takes to send a message, and to receive one: the overhead o of LogP (Culler et
-  // al., PPoPP 1993), the mean of both hosts. A small message and its answer take two latencies of the network and four
-  // overheads. 0 if the answer came as fast as the round trip.
-  absl::Duration overhead() const { return std::max(absl::ZeroDuration(), (answer_time - round_trip) / 4); }
+  // Returns the overhead of a message.
+  absl::Duration overhead() const { return message_overhead(answer_time, round_trip); }
 };
 
 // Measures the path to a peer. Blocks for at most `most`. PermissionDenied: the peer does not know the secret.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/median.h"
+#include "common/base/message_overhead.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::network {
@@ -142,10 +143,9 @@ void MemberConnections::ping_next() {
   has_measured_ = overhead_ > absl::ZeroDuration();
 }
 
-// A small message and its answer take the round trip of the network, which the kernel measures, and four overheads.
 void MemberConnections::note_overhead(Peer& peer) {
   if (!peer.up || peer.connection->answer_time() == absl::ZeroDuration()) return;
-  peer.overhead = std::max(absl::ZeroDuration(), (peer.connection->answer_time() - peer.connection->round_trip()) / 4);
+  peer.overhead = message_overhead(peer.connection->answer_time(), peer.connection->round_trip());
   std::vector<absl::Duration> known;
   for (const Peer& each : peers_) {
     if (each.up && each.overhead > absl::ZeroDuration()) known.push_back(each.overhead);

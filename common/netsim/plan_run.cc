@@ -52,15 +52,14 @@ class PlanRun {
     return (uint64_t{partition} * plan_.workers + worker) * 2 + is_sum;
   }
   Exchange exchange_of(uint64_t message) const;
-  // Lets a worker begin, when its processor has taken the gradients over.
-  absl::Status call(uint32_t worker);
-  absl::Status begin(uint32_t worker);
+  // Gives work to the processor of a member.
+  absl::Status give(uint32_t member, Processors::Work work, uint64_t id) {
+    return processors_.give(member, {work, id}, network_.now(), [this](auto done) { return carry_out(done); });
+  }
+  // A member's processor has taken the gradients over, has sent a message, or has received one.
   absl::Status carry_out(Processors::Done done);
-  // Lets a member send a message. Its processor hands it over, or it goes to the connection at once.
-  absl::Status send(uint32_t partition, uint32_t worker, bool is_sum);
+  absl::Status begin(uint32_t worker);
   absl::Status hand_over(uint64_t message);
-  // A message arrives at its host, whose processor receives it.
-  absl::Status on_arrival(uint64_t message);
   absl::Status receive(uint64_t message);
   absl::Status on_contribution(uint32_t partition);
 
@@ -100,16 +99,11 @@ PlanRun::Exchange PlanRun::exchange_of(uint64_t message) const {
   return {static_cast<uint32_t>(pair / plan_.workers), static_cast<uint32_t>(pair % plan_.workers), message % 2 == 1};
 }
 
-absl::Status PlanRun::call(uint32_t worker) {
-  if (processors_.is_instant(worker)) return begin(worker);
-  processors_.add(worker, {Processors::Work::kCall, worker}, network_.now());
-  return absl::OkStatus();
-}
-
 absl::Status PlanRun::begin(uint32_t worker) {
   for (uint32_t partition = 0; partition < plan_.partitions.size(); ++partition) {
     const bool own = worker == plan_.partitions[partition].owner;
-    GLN_RETURN_IF_ERROR(own ? on_contribution(partition) : send(partition, worker, false));
+    GLN_RETURN_IF_ERROR(own ? on_contribution(partition)
+                            : give(worker, Processors::Work::kSend, number_of(partition, worker, false)));
   }
   return absl::OkStatus();
 }
@@ -126,14 +120,6 @@ absl::Status PlanRun::carry_out(Processors::Done done) {
   return absl::OkStatus();
 }
 
-absl::Status PlanRun::send(uint32_t partition, uint32_t worker, bool is_sum) {
-  const uint64_t message = number_of(partition, worker, is_sum);
-  const uint32_t from = is_sum ? plan_.partitions[partition].owner : worker;
-  if (processors_.is_instant(from)) return hand_over(message);
-  processors_.add(from, {Processors::Work::kSend, message}, network_.now());
-  return absl::OkStatus();
-}
-
 absl::Status PlanRun::hand_over(uint64_t message) {
   const Exchange exchange = exchange_of(message);
   const plan::Partition& partition = plan_.partitions[exchange.partition];
@@ -141,14 +127,6 @@ absl::Status PlanRun::hand_over(uint64_t message) {
   GLN_ASSIGN_OR_RETURN(const std::span<const uint32_t> channels,
                        network_.send(message, exchange.is_sum ? both.to_worker : both.to_owner, partition.bytes));
   loads_.add(0, channels, partition.bytes);
-  return absl::OkStatus();
-}
-
-absl::Status PlanRun::on_arrival(uint64_t message) {
-  const Exchange exchange = exchange_of(message);
-  const uint32_t to = exchange.is_sum ? exchange.worker : plan_.partitions[exchange.partition].owner;
-  if (processors_.is_instant(to)) return receive(message);
-  processors_.add(to, {Processors::Work::kReceive, message}, network_.now());
   return absl::OkStatus();
 }
 
@@ -160,22 +138,29 @@ absl::Status PlanRun::receive(uint64_t message) {
 absl::Status PlanRun::on_contribution(uint32_t index) {
   if (++contributions_[index] < plan_.workers) return absl::OkStatus();
   for (uint32_t worker = 0; worker < plan_.workers; ++worker) {
-    if (worker != plan_.partitions[index].owner) GLN_RETURN_IF_ERROR(send(index, worker, true));
+    if (worker != plan_.partitions[index].owner)
+      GLN_RETURN_IF_ERROR(give(plan_.partitions[index].owner, Processors::Work::kSend, number_of(index, worker, true)));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<RunResult> PlanRun::run(const Progress& progress) {
-  for (uint32_t worker = 0; worker < plan_.workers; ++worker) GLN_RETURN_IF_ERROR(call(worker));
+  for (uint32_t worker = 0; worker < plan_.workers; ++worker) {
+    GLN_RETURN_IF_ERROR(give(worker, Processors::Work::kCall, worker));
+  }
   std::vector<uint64_t> arrived;
   uint64_t done = 0;
   for (uint64_t turn = 1;; ++turn) {
     GLN_ASSIGN_OR_RETURN(const bool more, network_.advance(arrived, processors_.next_seconds()));
     if (!more) break;
-    for (const uint64_t message : arrived) GLN_RETURN_IF_ERROR(on_arrival(message));
+    for (const uint64_t message : arrived) {
+      const Exchange exchange = exchange_of(message);
+      const uint32_t to = exchange.is_sum ? exchange.worker : plan_.partitions[exchange.partition].owner;
+      GLN_RETURN_IF_ERROR(give(to, Processors::Work::kReceive, message));
+    }
     done += arrived.size();
     arrived.clear();
-    while (const auto each = processors_.take(network_.now())) GLN_RETURN_IF_ERROR(carry_out(*each));
+    GLN_RETURN_IF_ERROR(processors_.advance(network_.now(), [this](auto work) { return carry_out(work); }));
     if (progress && turn % kTurnsPerProgress == 0) progress(static_cast<double>(done) / static_cast<double>(messages_));
   }
   const double seconds = std::max(network_.now(), processors_.end_seconds());

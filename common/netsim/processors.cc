@@ -4,6 +4,8 @@
 #include <functional>
 #include <limits>
 
+#include "common/base/status_macros.h"
+
 namespace gleaner::netsim {
 
 Processors::Processors(const topology::Topology& topology, const std::vector<uint32_t>& host_of) {
@@ -11,8 +13,9 @@ Processors::Processors(const topology::Topology& topology, const std::vector<uin
     processors_.emplace_back().overhead_seconds = topology.hosts()[host].overhead_seconds;
 }
 
-void Processors::add(uint32_t index, Done work, double now) {
+absl::Status Processors::give(uint32_t index, Done work, double now, CarryOut carry_out) {
   Processor& processor = processors_[index];
+  if (!(processor.overhead_seconds > 0)) return carry_out(work);
   processor.has_call |= work.work == Work::kCall;
   if (work.work == Work::kReceive) {
     processor.arrived.push_back(work.id);
@@ -20,6 +23,12 @@ void Processors::add(uint32_t index, Done work, double now) {
     processor.others.push_back(work);
   }
   if (!processor.is_busy) begin(index, now);
+  return absl::OkStatus();
+}
+
+absl::Status Processors::advance(double now, CarryOut carry_out) {
+  while (const std::optional<Done> done = take(now)) GLN_RETURN_IF_ERROR(carry_out(*done));
+  return absl::OkStatus();
 }
 
 void Processors::begin(uint32_t index, double now) {

@@ -9,6 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "common/topology/topology.h"
 
 namespace gleaner::netsim {
@@ -24,16 +26,18 @@ class Processors {
   // `host_of[i]` is the host with processor i.
   Processors(const topology::Topology& topology, const std::vector<uint32_t>& host_of);
 
-  // Returns whether a processor takes no time. Such a one gets no work.
-  bool is_instant(uint32_t processor) const { return !(processors_[processor].overhead_seconds > 0); }
-  // Gives work to a processor, which begins with it now or later.
-  void add(uint32_t processor, Done work, double now);
+  // Carries out the effect of work that is done.
+  using CarryOut = absl::FunctionRef<absl::Status(Done)>;
+
+  // Gives work to a processor, which begins with it now or later. A processor without overhead has done it at once, and
+  // calls `carry_out`, whose error this returns.
+  absl::Status give(uint32_t processor, Done work, double now, CarryOut carry_out);
+  // Calls `carry_out` for the work that is done by `now`, in the order in which it was done. Returns its first error.
+  absl::Status advance(double now, CarryOut carry_out);
   // Returns when all results are handed back, if that takes any time; else 0. Requires that no work is left.
   double end_seconds() const;
   // Returns when the next work is done; infinity: there is none.
   double next_seconds() const;
-  // Returns work that is done by `now`, in the order in which it was done; nothing if there is none.
-  std::optional<Done> take(double now);
 
  private:
   struct Processor {
@@ -53,6 +57,8 @@ class Processors {
     }
   };
 
+  // Returns work that is done by `now`; nothing if there is none.
+  std::optional<Done> take(double now);
   // Begins with the next work, if there is some.
   void begin(uint32_t processor, double now);
 

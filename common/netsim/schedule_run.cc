@@ -70,19 +70,24 @@ class ScheduleRun {
   }
   // Returns the bytes of the vector in a message.
   double vector_bytes(uint64_t index) const;
+  // Returns whether a message has no elements, so that it is not sent. Only partitions with fewer elements than chunks
+  // have such messages.
+  bool is_empty(uint64_t index) const {
+    const double chunks_bytes = schedule_.chunks_per_block() * partitions_.element_bytes;
+    return partitions_.bytes[partition_of(index)] < chunks_bytes && !(vector_bytes(index) > 0);
+  }
   const Message& message_of(uint64_t index) const { return messages_.all()[index % messages_.all().size()]; }
   uint64_t partition_of(uint64_t index) const { return index / messages_.all().size(); }
   // Returns the connection between two ranks.
   uint32_t connection(uint32_t from, uint32_t to);
-  // Lets a rank send a message. Its processor hands it over, or it goes to the connection at once.
-  absl::Status send(uint64_t index);
-  absl::Status hand_over(uint64_t index);
-  // A message arrives at its host, whose processor receives it.
-  absl::Status on_arrival(uint64_t index);
-  absl::Status receive(uint64_t index);
+  // Gives work to the processor of a rank.
+  absl::Status give(uint32_t rank, Processors::Work work, uint64_t id) {
+    return processors_.give(rank, {work, id}, network_.now(), [this](auto done) { return carry_out(done); });
+  }
+  // A rank's processor has taken the vector over, has sent a message, or has received one.
   absl::Status carry_out(Processors::Done done);
-  // Lets a rank begin, when its processor has taken the vector over.
-  absl::Status call(uint32_t rank);
+  absl::Status hand_over(uint64_t index);
+  absl::Status receive(uint64_t index);
   // Makes a question of the message for which a rank begins to wait, if its sender may not have begun the partition.
   void wait_for(uint64_t index);
   absl::Status ask();
@@ -140,14 +145,14 @@ absl::Status ScheduleRun::go_on(uint32_t rank, uint64_t partition) {
   for (uint32_t& next = next_op_[partition * schedule_.ranks + rank]; next < program.size(); ++next) {
     const Op& op = program[next];
     const uint64_t index = first + messages_.index_of(rank, next);
-    if (!(vector_bytes(index) > 0)) continue;
+    if (is_empty(index)) continue;
     if (op.kind != OpKind::kSend) {
       if (transits_[index].arrived) continue;
       transits_[index].awaited = true;
       wait_for(index);
       return absl::OkStatus();
     }
-    GLN_RETURN_IF_ERROR(send(index));
+    GLN_RETURN_IF_ERROR(give(rank, Processors::Work::kSend, index));
   }
   in_flight_bytes_[rank] -= work_bytes(partition);
   return absl::OkStatus();
@@ -166,13 +171,6 @@ double ScheduleRun::vector_bytes(uint64_t index) const {
   return (begin(slice.first + slice.count) - begin(slice.first)) * (bytes / elements);
 }
 
-absl::Status ScheduleRun::send(uint64_t index) {
-  const uint32_t from = message_of(index).from;
-  if (processors_.is_instant(from)) return hand_over(index);
-  processors_.add(from, {Processors::Work::kSend, index}, network_.now());
-  return absl::OkStatus();
-}
-
 absl::Status ScheduleRun::hand_over(uint64_t index) {
   const Message& message = message_of(index);
   const double bytes = vector_bytes(index) * width_of(message) + partitions_.frame_bytes;
@@ -189,13 +187,6 @@ uint32_t ScheduleRun::connection(uint32_t from, uint32_t to) {
   return found->second;
 }
 
-absl::Status ScheduleRun::on_arrival(uint64_t index) {
-  const uint32_t to = message_of(index).to;
-  if (processors_.is_instant(to)) return receive(index);
-  processors_.add(to, {Processors::Work::kReceive, index}, network_.now());
-  return absl::OkStatus();
-}
-
 absl::Status ScheduleRun::carry_out(Processors::Done done) {
   switch (done.work) {
     case Processors::Work::kCall:
@@ -205,12 +196,6 @@ absl::Status ScheduleRun::carry_out(Processors::Done done) {
     case Processors::Work::kReceive:
       return receive(done.id);
   }
-  return absl::OkStatus();
-}
-
-absl::Status ScheduleRun::call(uint32_t rank) {
-  if (processors_.is_instant(rank)) return begin_in_turn(rank);
-  processors_.add(rank, {Processors::Work::kCall, rank}, network_.now());
   return absl::OkStatus();
 }
 
@@ -270,7 +255,9 @@ RunResult ScheduleRun::result() const {
 }
 
 absl::StatusOr<RunResult> ScheduleRun::run(const Progress& progress) {
-  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(call(rank));
+  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) {
+    GLN_RETURN_IF_ERROR(give(rank, Processors::Work::kCall, rank));
+  }
   std::vector<uint64_t> arrived;
   for (uint64_t turn = 1;; ++turn) {
     const double next_question = questions_.empty() ? FlowNetwork::kNever : questions_.front().seconds;
@@ -278,9 +265,11 @@ absl::StatusOr<RunResult> ScheduleRun::run(const Progress& progress) {
                          network_.advance(arrived, std::min(next_question, processors_.next_seconds())));
     if (!more) break;
     GLN_RETURN_IF_ERROR(ask());
-    for (const uint64_t id : arrived) GLN_RETURN_IF_ERROR(on_arrival(id));
+    for (const uint64_t index : arrived) {
+      GLN_RETURN_IF_ERROR(give(message_of(index).to, Processors::Work::kReceive, index));
+    }
     arrived.clear();
-    while (const auto done = processors_.take(network_.now())) GLN_RETURN_IF_ERROR(carry_out(*done));
+    GLN_RETURN_IF_ERROR(processors_.advance(network_.now(), [this](auto done) { return carry_out(done); }));
     if (progress && turn % kEventsPerProgress == 0) {
       progress(static_cast<double>(arrived_) / static_cast<double>(transits_.size()));
     }

@@ -16,6 +16,7 @@ namespace gleaner::netsim {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using Work = Processors::Work;
 
 constexpr double kOverhead = 6e-6;
@@ -39,12 +40,23 @@ double run_seconds(const collective::Spec& spec, const collective::Collective& c
 TEST(Processors, ArrivedMessagesGoFirst) {
   const topology::Network net = star_with_overheads(1);
   Processors processors(net.topology, {0});
-  for (const uint64_t message : {1, 2}) processors.add(0, {Work::kSend, message}, 0);
-  processors.add(0, {Work::kReceive, 3}, 0);
   std::vector<uint64_t> order;
-  EXPECT_FALSE(processors.take(0.9 * kOverhead).has_value());
-  while (const auto done = processors.take(10 * kOverhead)) order.push_back(done->id);
+  const auto note = [&](Processors::Done done) {
+    order.push_back(done.id);
+    return absl::OkStatus();
+  };
+  for (const uint64_t message : {1, 2}) EXPECT_TRUE(processors.give(0, {Work::kSend, message}, 0, note).ok());
+  EXPECT_TRUE(processors.give(0, {Work::kReceive, 3}, 0, note).ok());
+  EXPECT_TRUE(processors.advance(0.9 * kOverhead, note).ok());
+  EXPECT_THAT(order, IsEmpty());
+  EXPECT_TRUE(processors.advance(10 * kOverhead, note).ok());
   EXPECT_THAT(order, ElementsAre(1, 3, 2));
+}
+
+// Cost models and searches time schedules of vectors without bytes.
+TEST(Processors, VectorsWithoutBytesTakeLatencies) {
+  const double seconds = run_seconds({.algorithm = "ring"}, {4, collective::Postcondition::kAllReduce}, uncut(0));
+  EXPECT_NEAR(seconds, kCall + 6 * (2 * kOverhead + kPathLatency), 1e-9);
 }
 
 TEST(Processors, RootReceivesOneMessageAfterTheOther) {
