@@ -34,7 +34,7 @@ absl::Status check_piece(const plan::Plan& plan, const PieceRequest& piece) {
   }
   uint64_t bytes = 0;
   for (const plan::Partition& each : partitions.subspan(piece.first, partitions_of(plan, piece))) bytes += each.bytes;
-  const uint64_t input_bytes = bytes * plan.push_factor(tensor);
+  const uint64_t input_bytes = plan.encoding(tensor).contribution_bytes(bytes);
   if (piece.input.size() != input_bytes || piece.output.size() != bytes) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", input_bytes, " bytes of input and ",
                                                    bytes, " of output, got ", piece.input.size(), " and ",

@@ -19,7 +19,7 @@ struct PieceRequest {
   uint64_t id = 0;      // chosen by the caller, returned in Done
   uint32_t tensor = 0;  // index in the plan
   ReduceOp op = ReduceOp::kSum;
-  // The partitions' contributions, in the plan's push_type() of the tensor; usually borrowed, and unchanged until Done.
+  // The partitions' contributions, in the type that Plan::encoding() says; usually borrowed, and unchanged until Done.
   Buffer input;
   // The partitions' results, in the tensor's type. May be the same memory as the input if both have the same size.
   MutableBytes output;

@@ -69,7 +69,7 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
   }
   const plan::Tensor& tensor = plan_->tensors[piece.tensor];
   const uint32_t index = pieces_.open(piece.id, std::move(piece.input), piece.output, plan_->partitions[begin].offset,
-                                      plan_->push_factor(tensor), end - begin);
+                                      plan_->encoding(tensor), end - begin);
   for (uint32_t i = begin; i < end; ++i) {
     machine_.start(runs_.start(*piece.schedule, i, piece.op, index), now, actions);
   }

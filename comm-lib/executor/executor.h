@@ -10,9 +10,9 @@
 // with its next step.
 //
 // Runs. The machine (machine.h) executes a run: the program of this worker's rank, on a copy of the partition in the
-// plan's partial_type(). A sum that is complete is divided, for an average, and rounded to the tensor's type, before
-// other workers get it. At the end of the program the results go into the piece's output. After an all-gather, each
-// worker adds all contributions by itself, in the order of workers. The bits are those of
+// partial type (Plan::encoding()). A sum that is complete is divided, for an average, and rounded to the tensor's type,
+// before other workers get it. At the end of the program the results go into the piece's output. After an all-gather,
+// each worker adds all contributions by itself, in the order of workers. The bits are those of
 // collective::execute_all_reduce() (common/collective/oracle.h). All partitions in flight execute beside each other, so
 // that links stay full. A piece is done when its last program has ended.
 //

@@ -17,17 +17,19 @@ namespace gleaner::executor {
 class OpenPieces {
  public:
   // Adds a piece of `partitions` partitions, at least one. `offset`: position of its output in the tensor, in bytes.
-  // `factor`: bytes of `input` for each byte of `output`. Returns its index.
-  uint32_t open(uint64_t id, Buffer input, MutableBytes output, uint64_t offset, uint32_t factor, uint32_t partitions) {
+  // `encoding`: the tensor's. Returns the index of the piece.
+  uint32_t open(uint64_t id, Buffer input, MutableBytes output, uint64_t offset, const plan::Encoding& encoding,
+                uint32_t partitions) {
     const uint32_t index = pieces_.take();
-    pieces_[index] = {id, std::move(input), output, offset, factor, partitions};
+    pieces_[index] = {id, std::move(input), output, offset, encoding, partitions};
     return index;
   }
 
   // Returns the contribution to the partition of `bytes` bytes at `offset` in the tensor.
   ConstBytes input(uint32_t piece, uint64_t offset, uint64_t bytes) const {
     const Piece& from = pieces_[piece];
-    return from.input.bytes().subspan((offset - from.offset) * from.factor, bytes * from.factor);
+    return from.input.bytes().subspan(from.encoding.contribution_bytes(offset - from.offset),
+                                      from.encoding.contribution_bytes(bytes));
   }
   // Returns the memory for the result at `offset` in the tensor.
   std::byte* output(uint32_t piece, uint64_t offset) const {
@@ -61,7 +63,7 @@ class OpenPieces {
     Buffer input;
     MutableBytes output;
     uint64_t offset = 0;
-    uint32_t factor = 1;
+    plan::Encoding encoding;
     uint32_t missing = 0;  // number of partitions without a result; 0: the index is free
   };
   Slots<Piece> pieces_;

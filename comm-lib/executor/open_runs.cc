@@ -44,10 +44,11 @@ uint32_t OpenRuns::start(uint32_t schedule, uint32_t partition, ReduceOp op, uin
 uint32_t OpenRuns::open(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by) {
   const uint32_t id = plan_->partitions[partition].tensor;
   const plan::Tensor& tensor = plan_->tensors[id];
+  const plan::Encoding types = plan_->encoding(tensor);
   const Subject subject = {id, partition - plan_->first_partition[id], schedule, step, op};
   const uint32_t run =
       machine_.open(owner_, &starts_, subject, {tensor.priority, partition}, &schedules_[schedule],
-                    plan_->partitions[partition].bytes / size_of(tensor.type), {plan_->push_type(tensor), tensor.type});
+                    types.elements(plan_->partitions[partition].bytes), {types.contribution, types.result});
   machine_[run].named_by = named_by;
   return run;
 }

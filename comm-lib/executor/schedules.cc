@@ -20,9 +20,10 @@ absl::Status check_messages(const plan::Plan& plan, const std::vector<std::share
     const plan::Tensor& tensor = plan.tensors[partition.tensor];
     if (!tensor.schedule.has_value()) continue;
     const bool gathers = programs[*tensor.schedule]->gathers();
-    const size_t element = size_of(gathers ? plan.push_type(tensor) : plan::Plan::partial_type(tensor));
+    const plan::Encoding types = plan.encoding(tensor);
+    const size_t element = size_of(gathers ? types.contribution : types.partial);
     uint64_t& elements = largest[{*tensor.schedule, element}];
-    elements = std::max<uint64_t>(elements, partition.bytes / size_of(tensor.type));
+    elements = std::max<uint64_t>(elements, types.elements(partition.bytes));
   }
   for (const auto& [key, elements] : largest) {
     const auto& [schedule, element] = key;

@@ -49,8 +49,8 @@ absl::Status Contributions::start(PieceRequest piece, absl::Duration now) {
                                                         " is still in flight: wait for its last push_pull first"));
     }
   }
-  const uint32_t factor = plan_->push_factor(plan_->tensors[piece.tensor]);
-  pieces_.open(std::move(piece), begin, end, begin < end ? plan_->partitions[begin].offset : 0, factor);
+  const plan::Encoding encoding = plan_->encoding(plan_->tensors[piece.tensor]);
+  pieces_.open(std::move(piece), begin, end, begin < end ? plan_->partitions[begin].offset : 0, encoding);
   for (uint32_t i = begin; i < end; ++i) {
     waits_.on_start(plan_->partitions[i].owner, now);
     states_[i].missing = true;
@@ -78,7 +78,7 @@ Contributions::Push Contributions::push(uint32_t index, uint64_t step, absl::Dur
     waits_.on_push(partition.owner, now);
   }
   wire::Header header = make_header(identity_, *plan_, wire::FrameType::kPush, key_of(*plan_, index, step), payload);
-  header.data_type = plan_->push_type(plan_->tensors[partition.tensor]);
+  header.data_type = plan_->encoding(partition).contribution;
   header.op = pieces_.op(index);
   return {{partition.owner, header, std::move(payload)}, is_repeated};
 }

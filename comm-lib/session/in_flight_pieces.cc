@@ -6,10 +6,11 @@
 
 namespace gleaner::session {
 
-void InFlightPieces::open(PieceRequest piece, uint32_t begin, uint32_t end, uint64_t offset, uint32_t factor) {
+void InFlightPieces::open(PieceRequest piece, uint32_t begin, uint32_t end, uint64_t offset,
+                          const plan::Encoding& encoding) {
   const uint32_t index = pieces_.take();
   awaiting_release_.reserve(pieces_.size());
-  pieces_[index] = {true, begin, end, end - begin, offset, factor, std::move(piece), {}};
+  pieces_[index] = {true, begin, end, end - begin, offset, encoding, std::move(piece), {}};
   std::fill(piece_of_.begin() + begin, piece_of_.begin() + end, index);
   ++started_;
   if (begin == end) awaiting_release_.push_back(index);
@@ -17,7 +18,8 @@ void InFlightPieces::open(PieceRequest piece, uint32_t begin, uint32_t end, uint
 
 Buffer InFlightPieces::input(uint32_t partition, uint64_t offset, uint64_t bytes) const {
   const PieceState& state = pieces_[piece_of_[partition]];
-  return state.piece.input.slice((offset - state.offset) * state.factor, bytes * state.factor);
+  return state.piece.input.slice(state.encoding.contribution_bytes(offset - state.offset),
+                                 state.encoding.contribution_bytes(bytes));
 }
 
 bool InFlightPieces::is_in_place(uint32_t partition) const {

@@ -26,9 +26,8 @@ class InFlightPieces {
   void resize(size_t partitions) { piece_of_.resize(partitions, kNone); }
 
   // Adds a piece for the partitions from `begin` to before `end`, none of which may be in flight. `offset`: position
-  // of the piece's memory in the tensor, in bytes. `factor`: bytes of the input for each byte of the output
-  // (Plan::push_factor()).
-  void open(PieceRequest piece, uint32_t begin, uint32_t end, uint64_t offset, uint32_t factor);
+  // of the piece's memory in the tensor, in bytes. `encoding`: the tensor's.
+  void open(PieceRequest piece, uint32_t begin, uint32_t end, uint64_t offset, const plan::Encoding& encoding);
 
   // Returns whether a partition is part of a piece in flight.
   bool is_in_flight(uint32_t partition) const { return piece_of_[partition] != kNone; }
@@ -61,7 +60,7 @@ class InFlightPieces {
     uint32_t end = 0;      // the partition after the last
     uint32_t missing = 0;  // number of partitions without a result
     uint64_t offset = 0;   // of the piece's memory in the tensor, in bytes
-    uint32_t factor = 1;   // bytes of the input for each byte of the output
+    plan::Encoding encoding;
     PieceRequest piece;
     std::vector<DelayedResult> delayed;
   };

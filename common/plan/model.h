@@ -5,7 +5,7 @@
 // x_i that it sums to the n-1 other workers), and CPU summer j moves n·y_j, with Σx + Σy = M. The step takes as long as
 // the slowest machine's traffic divided by its bandwidth.
 //
-// If workers push r bytes for each byte of the result (Plan::push_type()), the directions differ: worker i sends
+// If workers push r bytes for each byte of the result (Encoding::contribution), the directions differ: worker i sends
 // r·(M - x_i) + (n-1)·x_i bytes and receives M - x_i + r·(n-1)·x_i, and CPU summer j receives r·n·y_j. The busier
 // direction counts.
 // Source: BytePS §2.3 and §4.1, Eq. 1-6 (with the factor n that is missing from Eq. 4 in print). docs/model.md derives

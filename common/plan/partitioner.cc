@@ -79,8 +79,9 @@ class Sizes {
     const uint64_t size = options_.partition_bytes > 0
                               ? options_.partition_bytes
                               : sliced_partition_bytes(default_partition_bytes(workers_, tensor.bytes()), cut.slices);
-    const DataType travels = cut.has_partial_sums ? plan_.partial_type(tensor) : plan_.push_type(tensor);
-    return std::min(size, kMaxPartitionBytes / cut.blocks) / (size_of(travels) / size_of(tensor.type));
+    const Encoding types = plan_.encoding(tensor);
+    const DataType travels = cut.has_partial_sums ? types.partial : types.contribution;
+    return std::min(size, kMaxPartitionBytes / cut.blocks) / size_of(travels) * size_of(types.result);
   }
 
  private:
@@ -403,7 +404,7 @@ Fleet fleet_of(const Plan& plan) {
   double stream = 0, pushes = 0;
   for (const Tensor& tensor : plan.tensors) {
     stream += static_cast<double>(tensor.bytes());
-    pushes += static_cast<double>(tensor.bytes()) * plan.push_factor(tensor);
+    pushes += static_cast<double>(plan.encoding(tensor).contribution_bytes(tensor.bytes()));
   }
   if (stream > 0) fleet.push_ratio = pushes / stream;
   return fleet;

@@ -28,7 +28,7 @@ struct ScheduleCut {
   // factor.
   double slices = 1;
   uint32_t blocks = 1;           // the most contributions that one message holds
-  bool has_partial_sums = true;  // partial sums travel, which for 16-bit types are fp32 (Plan::partial_type())
+  bool has_partial_sums = true;  // partial sums travel, which for 16-bit types are fp32 (Encoding::partial)
 };
 
 struct PartitionOptions {
@@ -104,8 +104,8 @@ ScheduleLimits schedule_limits(double largest, double bits_per_second, double he
 // each. Members get the fleet's bandwidths and no address. The plan's push ratio follows from its tensors and ranks,
 // not from the fleet.
 //
-// A tensor is cut into equal, element-aligned slices of at most partition_bytes, or half of that if contributions are
-// twice as large as results (Plan::push_factor()). A slice is cut shorter where its owner
+// A tensor is cut into equal, element-aligned slices whose contributions and results have at most partition_bytes
+// (Plan::encoding()). A slice is cut shorter where its owner
 // reaches its share of the whole stream. So the totals come closer to the shares than one partition, and a tensor that
 // is planned alone is spread over the owners. Such a shorter slice has at least 1 KiB and at least 1/32 of
 // partition_bytes (or of the default size if that is less). Owners with a share of 0 get nothing.

@@ -17,6 +17,7 @@
 #include "common/base/accumulator.h"
 #include "common/base/bytes.h"
 #include "common/collective/spec.h"
+#include "common/plan/encoding.h"
 
 namespace gleaner::plan {
 
@@ -148,30 +149,30 @@ struct Plan {
     return partition.bytes + counts_bytes(tensors[partition.tensor]);
   }
   uint32_t counts_bytes(const Tensor& tensor) const { return tensor.accumulates ? workers * 8 : 0; }
-  // Returns the type of a worker's contributions. A worker with several local ranks pushes their partial sums, which
-  // are in the accumulator's type and not rounded, so that fp16 and bf16 are rounded once, by the owner. Results always
-  // have the tensor's type.
-  DataType push_type(const Tensor& tensor) const { return local_ranks > 1 ? accumulator_of(tensor.type) : tensor.type; }
-  // Returns the type in which partial sums of the tensor travel between the workers of a schedule, so that fp16 and
-  // bf16 are rounded once, when a sum is complete.
-  static DataType partial_type(const Tensor& tensor) { return accumulator_of(tensor.type); }
-  // Returns how many bytes of a contribution belong to a byte of the tensor: 1, or 2 for an fp32 sum of 16-bit values.
-  uint32_t push_factor(const Tensor& tensor) const {
-    return static_cast<uint32_t>(size_of(push_type(tensor)) / size_of(tensor.type));
+  // Returns the types in which the tensor travels. Partial sums are in the accumulator's type and not rounded, so that
+  // fp16 and bf16 are rounded once, when a sum is complete. The contributions of a worker with several local ranks are
+  // partial sums. Results have the tensor's type.
+  Encoding encoding(const Tensor& tensor) const {
+    const DataType partial = accumulator_of(tensor.type);
+    return {local_ranks > 1 ? partial : tensor.type, partial, tensor.type};
   }
+  Encoding encoding(const Partition& partition) const { return encoding(tensors[partition.tensor]); }
   uint32_t push_bytes(const Partition& partition) const {
-    return partition.bytes * push_factor(tensors[partition.tensor]);
+    return static_cast<uint32_t>(encoding(partition).contribution_bytes(partition.bytes));
   }
   // Returns the size of a partition whose elements are partial sums.
   uint32_t partial_bytes(const Partition& partition) const {
-    const Tensor& tensor = tensors[partition.tensor];
-    return partition.bytes * static_cast<uint32_t>(size_of(partial_type(tensor)) / size_of(tensor.type));
+    return static_cast<uint32_t>(encoding(partition).partial_bytes(partition.bytes));
   }
   // Returns the most bytes that a partition of the tensor may have, so that neither its contributions nor its answers
   // exceed `frame_bytes`, and no partial sum kMaxPartitionBytes.
   uint64_t most_partition_bytes(const Tensor& tensor, uint64_t frame_bytes = kMaxPartitionBytes) const {
-    const uint64_t most = std::min(frame_bytes, kMaxPartitionBytes - counts_bytes(tensor)) / push_factor(tensor);
-    return std::min(most, kMaxPartitionBytes / (size_of(partial_type(tensor)) / size_of(tensor.type)));
+    const Encoding types = encoding(tensor);
+    const uint64_t elements =
+        std::min({frame_bytes / size_of(types.contribution),
+                  std::min(frame_bytes, kMaxPartitionBytes - counts_bytes(tensor)) / size_of(types.result),
+                  kMaxPartitionBytes / size_of(types.partial)});
+    return elements * size_of(types.result);
   }
   // Returns the index in `partitions` of this partition of `tensor`.
   uint32_t index_of(uint32_t tensor, uint32_t partition) const { return first_partition[tensor] + partition; }

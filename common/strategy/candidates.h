@@ -14,7 +14,7 @@
 // Model of summers. A contribution and a result are two messages one after the other; owner_times.h has the rest.
 //
 // Types. Partial sums of a narrow type (common/base/accumulator.h) travel in its accumulator, complete sums in the type
-// itself, and contributions as Plan::push_type() says. So a strategy has two models: one for narrow types and one for
+// itself, and contributions as Plan::encoding() says. So a strategy has two models: one for narrow types and one for
 // all others.
 #pragma once
 

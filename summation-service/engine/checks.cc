@@ -45,7 +45,7 @@ absl::Status check_elements(const plan::Plan& plan, uint32_t worker, const wire:
   const plan::Partition& partition = plan.partitions_of(header.tensor)[header.partition];
   const bool is_push = header.type == wire::FrameType::kPush;
   const uint32_t bytes = is_push ? plan.push_bytes(partition) : plan.answer_bytes(partition);
-  const DataType type = is_push ? plan.push_type(tensor) : tensor.type;
+  const DataType type = is_push ? plan.encoding(tensor).contribution : tensor.type;
   if (header.payload_bytes != bytes || payload.size() != bytes) {
     return absl::InvalidArgumentError(absl::StrCat(plan.member_name(worker), " sent ", wire::name_of(header.type),
                                                    " of ", payload.size(), " bytes (header: ", header.payload_bytes,

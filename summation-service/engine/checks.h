@@ -22,7 +22,7 @@ absl::Status check_exists(const plan::Plan& plan, uint32_t worker, const wire::P
 // Checks that member `self` owns the partition. The partition must exist.
 absl::Status check_owner(const plan::Plan& plan, uint32_t self, uint32_t worker, const wire::PartitionKey& key);
 
-// Checks that a kPush has the size and the type of a contribution (Plan::push_bytes(), Plan::push_type()), that a kHand
+// Checks that a kPush has the size and the type of a contribution (Plan::push_bytes(), Plan::encoding()), that a kHand
 // has those of an answer (Plan::answer_bytes(), the tensor's type), and that both have an op that this tensor allows.
 // The partition must exist.
 absl::Status check_elements(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload);

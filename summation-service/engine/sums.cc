@@ -125,7 +125,7 @@ void Sums::finish_step(uint32_t index, Actions& actions) {
   const plan::Tensor& tensor = tensor_of(index);
   const uint32_t ranks =
       GLN_MUTATION("an average of a group is over all ranks") ? plan_->ranks() : plan_->ranks(tensor);
-  Buffer sum = gathering_.make_sum(index, plan_->push_type(tensor), tensor.type, ranks);
+  Buffer sum = gathering_.make_sum(index, plan_->encoding(tensor).contribution, tensor.type, ranks);
   const uint32_t crc = wire::crc32c(sum.bytes());
   ++counters_.sums;
   counters_.summed_bytes += sum.size();

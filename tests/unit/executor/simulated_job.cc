@@ -140,7 +140,7 @@ void SimulatedJob::start_pieces(uint32_t index, uint32_t tensor) {
   if (is_new && plan_->tensors[tensor].type != DataType::kInt32 && dice(2) == 0) op->second = ReduceOp::kAverage;
   const std::vector<std::byte> all = contribution(index, push);
   const auto partitions = static_cast<uint32_t>(plan_->partitions_of(tensor).size());
-  const uint32_t factor = plan_->push_factor(plan_->tensors[tensor]);
+  const plan::Encoding types = plan_->encoding(plan_->tensors[tensor]);
   const uint32_t cut = static_cast<uint32_t>(dice(partitions + 1));
   for (const auto& [first, end] : {std::pair(0u, cut), std::pair(cut, partitions)}) {
     if (first == end && partitions > 0) continue;
@@ -149,9 +149,9 @@ void SimulatedJob::start_pieces(uint32_t index, uint32_t tensor) {
     uint64_t bytes = 0;
     for (const plan::Partition& each : plan_->partitions_of(tensor).subspan(first, end - first)) bytes += each.bytes;
     if (first < end) piece.offset = plan_->partitions_of(tensor)[first].offset;
-    const auto begin = all.begin() + static_cast<ptrdiff_t>(piece.offset * factor);
-    piece.input.assign(begin, begin + static_cast<ptrdiff_t>(bytes * factor));
-    const bool in_place = factor == 1 && dice(2) == 0;
+    const auto begin = all.begin() + static_cast<ptrdiff_t>(types.contribution_bytes(piece.offset));
+    piece.input.assign(begin, begin + static_cast<ptrdiff_t>(types.contribution_bytes(bytes)));
+    const bool in_place = types.contribution == types.result && dice(2) == 0;
     if (!in_place) piece.output.resize(bytes);
     const uint64_t id = ++pieces_;
     Piece& kept = worker.pieces[id] = std::move(piece);
@@ -253,7 +253,7 @@ void SimulatedJob::tick(uint32_t index) {
 
 std::vector<std::byte> SimulatedJob::contribution(uint32_t worker, const Push& push) const {
   const plan::Tensor& tensor = plan_->tensors[push.tensor];
-  const DataType type = plan_->push_type(tensor);
+  const DataType type = plan_->encoding(tensor).contribution;
   std::vector<std::byte> values(tensor.elements * size_of(type));
   const uint64_t key = mix_bits(seed_ * 1'000'003 + worker * 10'007 + push.tensor * 101 + push.step + 1);
   for (uint64_t i = 0; i < tensor.elements; ++i)
@@ -275,15 +275,15 @@ const std::vector<std::vector<std::byte>>& SimulatedJob::expected(const Push& pu
   const uint32_t divisor = ops_[push] == ReduceOp::kAverage ? plan_->workers * plan_->local_ranks : 1;
   std::vector<std::vector<std::byte>> all(workers_.size());
   for (uint32_t i = 0; i < workers_.size(); ++i) all[rank_of(push, i)] = contribution(i, push);
-  const uint32_t factor = plan_->push_factor(tensor);
+  const plan::Encoding types = plan_->encoding(tensor);
   for (const plan::Partition& partition : plan_->partitions_of(push.tensor)) {
     std::vector<std::vector<std::byte>> inputs;
     for (const std::vector<std::byte>& whole : all) {
-      const auto begin = whole.begin() + static_cast<ptrdiff_t>(partition.offset * factor);
-      inputs.emplace_back(begin, begin + partition.bytes * factor);
+      const auto begin = whole.begin() + static_cast<ptrdiff_t>(types.contribution_bytes(partition.offset));
+      inputs.emplace_back(begin, begin + plan_->push_bytes(partition));
     }
     const auto sums =
-        collective::execute_all_reduce(*schedule, {plan_->push_type(tensor), tensor.type, divisor}, std::move(inputs));
+        collective::execute_all_reduce(*schedule, {types.contribution, types.result, divisor}, std::move(inputs));
     for (uint32_t rank = 0; rank < sums->size(); ++rank) {
       at->second[rank].insert(at->second[rank].end(), (*sums)[rank].begin(), (*sums)[rank].end());
     }

@@ -49,12 +49,12 @@ TEST(Plan, PartitionsOfATensor) {
 
 TEST(Plan, WorkersOfSeveralRanksPushSumsOfHalvesInFloat32) {
   Plan plan = good();
-  EXPECT_EQ(plan.push_type(plan.tensors[2]), DataType::kFloat32);
+  EXPECT_EQ(plan.encoding(plan.tensors[2]), (Encoding{DataType::kFloat32, DataType::kFloat32, DataType::kFloat16}));
   EXPECT_EQ(plan.push_bytes(plan.partitions[2]), 12u);
   EXPECT_EQ(plan.push_bytes(plan.partitions[0]), 24u);
   EXPECT_EQ(plan.most_partition_bytes(plan.tensors[2]), kMaxPartitionBytes / 2);
   plan.local_ranks = 1;
-  EXPECT_EQ(plan.push_type(plan.tensors[2]), DataType::kFloat16);
+  EXPECT_EQ(plan.encoding(plan.tensors[2]), (Encoding{DataType::kFloat16, DataType::kFloat32, DataType::kFloat16}));
   EXPECT_EQ(plan.push_bytes(plan.partitions[2]), 6u);
 }
 

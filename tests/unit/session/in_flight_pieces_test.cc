@@ -9,6 +9,9 @@ namespace {
 using ::testing::Each;
 using ::testing::IsEmpty;
 
+constexpr plan::Encoding kPlain;
+constexpr plan::Encoding kPartialSums = {.contribution = DataType::kFloat32, .result = DataType::kFloat16};
+
 // Pieces of partitions of 4 bytes.
 class InFlightPiecesTest : public ::testing::Test {
  protected:
@@ -17,7 +20,7 @@ class InFlightPiecesTest : public ::testing::Test {
   void open(uint64_t id, uint32_t begin, uint32_t end, bool in_place = true) {
     MutableBytes output = in_place ? MutableBytes(memory_) : MutableBytes(output_);
     pieces_.open({.id = id, .op = ReduceOp::kAverage, .input = Buffer::borrow(memory_), .output = output}, begin, end,
-                 begin * 4, 1);
+                 begin * 4, kPlain);
   }
   Buffer result(std::byte fill) {
     Buffer result = pool_.take(4);
@@ -57,7 +60,7 @@ TEST_F(InFlightPiecesTest, DoneWithLastResult) {
 
 TEST_F(InFlightPiecesTest, InputLargerThanResult) {
   std::vector<std::byte> input(16);
-  pieces_.open({.id = 7, .input = Buffer::borrow(input), .output = output_}, 2, 4, 8, 2);
+  pieces_.open({.id = 7, .input = Buffer::borrow(input), .output = output_}, 2, 4, 8, kPartialSums);
   {
     const Buffer second = pieces_.input(3, 12, 4);
     EXPECT_EQ(second.bytes().data(), input.data() + 8);
