@@ -89,19 +89,26 @@ def is_gather(schedule: Schedule) -> bool:
     return schedule["postcondition"] == "all-gather"
 
 
-def cut(elements: int, dtype: str, partition_bytes: int, schedule: Schedule, local_ranks: int = 1) -> list[int]:
-    """Returns the number of elements of each partition of a tensor with this schedule.
+def cut(
+    elements: int,
+    dtype: str,
+    partition_bytes: int,
+    schedule: Schedule,
+    local_ranks: int = 1,
+    sent_as: Optional[str] = None,
+) -> list[int]:
+    """Returns the number of elements of each partition of a tensor with this schedule. Arguments are as in reduced().
 
     Raises:
         ValueError: A job takes no partitions of this size.
     """
     if not LEAST_PARTITION_BYTES <= partition_bytes <= MOST_PARTITION_BYTES:
         raise ValueError(f"a partition has 8 to {MOST_PARTITION_BYTES} bytes (4MiB), not {partition_bytes}")
-    kind = DATA_TYPES[dtype]
+    kind = DATA_TYPES[sent_as or dtype]
     blocks, are_sums = 1, True  # whether the elements of messages are partial sums, which are wider than fp16 and bf16
     if is_gather(schedule):
         blocks = max((op["slice"][1] for program in schedule["programs"] for op in program), default=1)
-        are_sums = local_ranks > 1
+        are_sums = local_ranks > 1 and sent_as is None
     factor = kind.sums.itemsize // kind.stored.itemsize if are_sums else 1
     most = min(partition_bytes, MOST_PARTITION_BYTES // blocks) // factor
     count = -(-elements // max(1, most // kind.stored.itemsize))
@@ -162,6 +169,7 @@ def reduced(
     local_ranks: int = 1,
     ranks: Optional[Sequence[int]] = None,
     average: bool = False,
+    sent_as: Optional[str] = None,
 ) -> np.ndarray:
     """Returns the sum of a tensor's values, as stored, which every rank of the job gets.
 
@@ -173,20 +181,25 @@ def reduced(
         local_ranks: Number of ranks of each worker.
         ranks: The rank map: the rank in the schedule of each worker; None or empty: worker i has rank i.
         average: True: the average.
+        sent_as: The type in which a compressed tensor of fp32 travels; None: the tensor is not compressed.
 
     Raises:
         ValueError: The arguments do not fit each other.
     """
     kind, workers = DATA_TYPES[dtype], len(values) // local_ranks
+    travelling = DATA_TYPES[sent_as or dtype]
     if average and dtype == "int32":
         raise ValueError("int32 has no average")
     wide = [kind.widen(each) for each in values]
     contributions = [added(wide[w * local_ranks : (w + 1) * local_ranks]) for w in range(workers)]
+    if sent_as is not None:
+        contributions = [travelling.widen(travelling.rounded(each)) for each in contributions]
     if schedule is None or is_gather(schedule):
         total = added(contributions)
     else:
         total = _staged(contributions, schedule, partitions, ranks)
-    return kind.rounded(total / kind.sums.type(len(values)) if average else total)
+    result = travelling.rounded(total / kind.sums.type(len(values)) if average else total)
+    return result if sent_as is None else travelling.widen(result)
 
 
 def _staged(

@@ -60,5 +60,8 @@ uint32_t partitions_of(const plan::Plan& plan, const PieceRequest& piece);
 // Checks that the tensor and the partitions exist, that the sizes match, that the tensor has this op, and that the
 // output does not overlap the input in part. Input and output may be the same memory only if they have the same size.
 absl::Status check_piece(const plan::Plan& plan, const PieceRequest& piece);
+// Checks the same of a piece whose input and output are in the memory of ranks, also if its tensor is compressed
+// (plan::Tensor::memory).
+absl::Status check_piece_in_memory(const plan::Plan& plan, const PieceRequest& piece);
 
 }  // namespace gleaner::exchange

@@ -7,12 +7,12 @@
 #include "absl/strings/str_join.h"
 #include "comm-lib/executor/executor.h"
 #include "comm-lib/network/exchange_metrics.h"
+#include "comm-lib/pipeline/ids.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::network {
 namespace {
 
-constexpr uint64_t kCallBit = uint64_t{1} << 62;  // in the ids of calls, which pieces of the stages above do not have
 constexpr absl::Duration kTick = absl::Milliseconds(5);
 constexpr absl::Duration kMeasureEvery = absl::Seconds(1);
 
@@ -217,14 +217,14 @@ absl::Status NetworkStage::remove_group(uint32_t group) {
 
 void NetworkStage::start_call(const executor::Call& call) {
   executor::Call marked = call;
-  marked.id |= kCallBit;
+  marked.id |= pipeline::kCallBit;
   const absl::Status status = executor_->start_call(marked, now(), exchanges_.actions());
   if (!status.ok()) listener_->on_called(call.id, status);
   report_refusal();
 }
 
 std::string NetworkStage::describe_call(uint64_t id) const {
-  return is_following() ? executor_->describe_call(id | kCallBit) : "";
+  return is_following() ? executor_->describe_call(id | pipeline::kCallBit) : "";
 }
 
 void NetworkStage::advance() {
@@ -281,7 +281,8 @@ void NetworkStage::flush() {
     }
     flushing_.sends.clear();
     for (const exchange::Done& done : flushing_.done) {
-      (done.id & kCallBit) != 0 ? listener_->on_called(done.id & ~kCallBit, done.status) : finish(done.id, done.status);
+      (done.id & pipeline::kCallBit) != 0 ? listener_->on_called(done.id & ~pipeline::kCallBit, done.status)
+                                          : finish(done.id, done.status);
     }
     flushing_.done.clear();
   }

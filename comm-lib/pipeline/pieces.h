@@ -15,11 +15,11 @@
 namespace gleaner::pipeline {
 
 struct Piece {
-  uint32_t tensor = 0;  // index in the plan
-  uint32_t first = 0;   // index of its first partition within the tensor
-  uint32_t count = 0;   // number of partitions; 0 for a tensor of zero bytes
-  uint64_t offset = 0;  // in the tensor, in bytes
-  uint64_t bytes = 0;
+  uint32_t tensor = 0;       // index in the plan
+  uint32_t first = 0;        // index of its first partition within the tensor
+  uint32_t count = 0;        // number of partitions; 0 for a tensor of zero bytes
+  uint64_t offset = 0;       // in the ranks' memory of the tensor, in bytes
+  uint64_t bytes = 0;        // of that memory
   bool accumulates = false;  // whether its tensor accumulates
 };
 

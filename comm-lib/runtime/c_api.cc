@@ -312,6 +312,20 @@ gln_status gln_declare_for_members(gln_session* session, const char* name, uint6
   });
 }
 
+gln_status gln_declare_compressed(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
+                                  gln_data_type sent_as, int32_t priority, uint32_t* tensor) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (name == nullptr) return null_argument("name");
+    if (tensor == nullptr) return null_argument("tensor");
+    gleaner::plan::Tensor declared{name, elements, narrow<gleaner::DataType>(sent_as), priority};
+    declared.memory = {narrow<gleaner::DataType>(type), elements};
+    auto id = rank.declare(std::move(declared));
+    if (!id.ok()) return id.status();
+    *tensor = *id;
+    return absl::OkStatus();
+  });
+}
+
 gln_status gln_declare_accumulated(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
                                    int32_t priority, uint32_t staleness, uint32_t* tensor) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {

@@ -14,7 +14,7 @@ constexpr uint64_t kMaxTensorBytes = uint64_t{1} << 40;
 
 std::string describe(const plan::Tensor& tensor) {
   std::string text =
-      absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type), ", priority ", tensor.priority);
+      absl::StrCat(tensor.elements, " elements of ", plan::types_of(tensor), ", priority ", tensor.priority);
   if (tensor.accumulates) absl::StrAppend(&text, ", accumulated");
   if (tensor.staleness != plan::kUnbounded) absl::StrAppend(&text, " with a staleness of ", tensor.staleness);
   if (!tensor.group.empty()) absl::StrAppend(&text, ", of ranks ", absl::StrJoin(tensor.group, ", "));
@@ -32,7 +32,13 @@ absl::Status check(const plan::Tensor& tensor) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is ", name_of(tensor.type),
                                                    ", which can't be accumulated; only fp32 and int32 can"));
   }
-  if (tensor.elements > kMaxTensorBytes / size_of(tensor.type)) {
+  if (tensor.memory.has_value() && !is_valid(tensor.memory->type)) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has data type ",
+                                                   static_cast<int>(tensor.memory->type),
+                                                   ", which is not a value of gln_data_type"));
+  }
+  if (tensor.memory.has_value()) GLN_RETURN_IF_ERROR(plan::validate(std::span(&tensor, 1)));
+  if (tensor.memory_bytes() > kMaxTensorBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("tensor '", tensor.name, "' has ", tensor.elements, " elements; expected at most 1 TiB"));
   }

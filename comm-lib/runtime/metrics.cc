@@ -22,6 +22,12 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       waited_(
           *registry_, labels, "gleaner_worker_wait_seconds_total",
           "Exposed communication: time that callers of gln_wait waited for push_pulls in flight, and of gln_add_wait."),
+      compressed_(*registry_, labels, "gleaner_worker_compressed_elements_total",
+                  "Elements of compressed tensors that this worker has rounded to the type in which they travel."),
+      clipped_(*registry_, labels, "gleaner_worker_clipped_elements_total",
+               "Compressed elements that were finite, and infinite after the rounding."),
+      flushed_(*registry_, labels, "gleaner_worker_flushed_elements_total",
+               "Compressed elements that were not zero, and zero after the rounding."),
       exchanges_(*registry_, labels),
       round_trip_(metrics::add_gauge(
           *registry_, labels, "gleaner_worker_round_trip_seconds",
@@ -32,12 +38,15 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       summer_(*registry_, config.job),
       transports_(*registry_, labels, config.transports.preferences) {}
 
-void RankMetrics::update(const control::Report& report, absl::Duration waited, uint32_t epoch,
-                         const network::NetworkStage* network) {
+void RankMetrics::update(const control::Report& report, const encoding::Counts& encoded, absl::Duration waited,
+                         uint32_t epoch, const network::NetworkStage* network) {
   steps_.follow(static_cast<double>(report.steps));
   bytes_.follow(static_cast<double>(report.bytes));
   communication_.follow(report.communication_seconds);
   waited_.follow(absl::ToDoubleSeconds(waited));
+  compressed_.follow(static_cast<double>(encoded.elements));
+  clipped_.follow(static_cast<double>(encoded.losses.clipped));
+  flushed_.follow(static_cast<double>(encoded.losses.flushed));
   epoch_.Set(epoch);
   if (network == nullptr) return;
   round_trip_.Set(absl::ToDoubleSeconds(network->round_trip()));

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "comm-lib/encoding/encoding_stage.h"
 #include "comm-lib/network/exchange_metrics.h"
 #include "comm-lib/network/network_stage.h"
 #include "comm-lib/runtime/config.h"
@@ -22,14 +23,14 @@ class RankMetrics {
   static absl::StatusOr<std::unique_ptr<RankMetrics>> serve(const Address& address, const Config& config);
 
   // Sets the metrics. `waited`: time spent in gln_wait(). `network` is null on local ranks above 0.
-  void update(const control::Report& report, absl::Duration waited, uint32_t epoch,
+  void update(const control::Report& report, const encoding::Counts& encoded, absl::Duration waited, uint32_t epoch,
               const network::NetworkStage* network);
 
  private:
   RankMetrics(const Config& config, const prometheus::Labels& labels);
 
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
-  metrics::FollowingCounter steps_, bytes_, communication_, waited_;
+  metrics::FollowingCounter steps_, bytes_, communication_, waited_, compressed_, clipped_, flushed_;
   network::ExchangeMetrics exchanges_;
   prometheus::Gauge& round_trip_;
   prometheus::Gauge& overhead_;

@@ -136,8 +136,8 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
   }
   DeclaredRequest request;
   request.request.op = op;
-  request.request.input = {static_cast<std::byte*>(const_cast<void*>(input)), declared.bytes()};
-  request.request.output = {static_cast<std::byte*>(output), declared.bytes()};
+  request.request.input = {static_cast<std::byte*>(const_cast<void*>(input)), declared.memory_bytes()};
+  request.request.output = {static_cast<std::byte*>(output), declared.memory_bytes()};
   std::unique_ptr<DeviceMarks> marks;
   if (const absl::Status wrong = device_.begin(gpu, request.request, marks); !wrong.ok()) {
     declarations_.end(tensor);

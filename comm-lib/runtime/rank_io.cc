@@ -33,6 +33,7 @@ RankIo::RankIo(const Env& env, RankState* state, Declarations* declarations, Han
 
 absl::Status RankIo::open(const Config& config, const kernels::Kernels* kernels) {
   GLN_ASSIGN_OR_RETURN(RankStages stages, make_stages(env_, config, kernels, &recorder_, this));
+  encoding_ = stages.encoding;
   network_ = stages.network;
   GLN_ASSIGN_OR_RETURN(pipeline_, pipeline::Pipeline::create(std::move(stages.list), this));
   flow_.set_pipeline(pipeline_.get());
@@ -56,7 +57,7 @@ void RankIo::push_pull(DeclaredRequest request) {
 // Begins a request on the caller's thread if it is small and the only one in flight. The I/O thread sends several
 // requests together.
 bool RankIo::begin_here(DeclaredRequest& request) {
-  const bool is_small = request.tensor.bytes() <= kBeginHereBytes && request.request.access.is_host();
+  const bool is_small = request.tensor.memory_bytes() <= kBeginHereBytes && request.request.access.is_host();
   if (!is_small || !pipeline_->starts_on_any_thread() || !loop_.turn().TryLock()) {
     return false;
   }
@@ -300,10 +301,11 @@ void RankIo::publish(absl::Duration now, bool connected, bool is_urgent) {
   const plan::Plan* const plan = pipeline_->plan().get();
   if (!connected && plan != nullptr && state_.is_opening()) state_.set_waiting_for(pipeline_->describe_waiting());
   const control::Report report = this->report(now, false);
-  const gln_stats stats = stats_of(report, plan);
+  const encoding::Counts encoded = encoding_ != nullptr ? encoding_->counts() : encoding::Counts();
+  const gln_stats stats = stats_of(report, encoded, plan);
   state_.set_stats(stats);
   is_urgent ? client_->report_now(report) : client_->report(report);
-  statistics_.publish(report, stats.epoch, network_, now);
+  statistics_.publish(report, encoded, stats.epoch, network_, now);
 }
 
 control::Report RankIo::report(absl::Duration now, bool last) {

@@ -139,6 +139,7 @@ class RankIo : public member::Listener,
   Statistics& statistics_;
   trace::Recorder recorder_;
   std::unique_ptr<pipeline::Pipeline> pipeline_;
+  encoding::EncodingStage* encoding_ = nullptr;
   network::NetworkStage* network_ = nullptr;
   RequestFlow flow_;
   member::Client* client_ = nullptr;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "comm-lib/encoding/encoding_stage.h"
 #include "comm-lib/network/network_stage.h"
 #include "comm-lib/pipeline/stage.h"
 #include "comm-lib/runtime/config.h"
@@ -13,7 +14,9 @@ namespace gleaner::runtime {
 
 struct RankStages {
   std::vector<std::unique_ptr<pipeline::Stage>> list;  // from the rank to the network
-  network::NetworkStage* network = nullptr;            // one of the list; null on local ranks above 0
+  // Stages of the list; null on local ranks above 0.
+  encoding::EncodingStage* encoding = nullptr;
+  network::NetworkStage* network = nullptr;
 };
 
 // The pointers must outlive the stages. Errors are those of a colocated summer that can't listen.

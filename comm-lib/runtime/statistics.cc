@@ -32,18 +32,21 @@ control::Report Statistics::report(absl::Duration now, bool last, const network:
   return report;
 }
 
-void Statistics::publish(const control::Report& report, uint32_t epoch, const network::NetworkStage* network,
-                         absl::Duration now) {
+void Statistics::publish(const control::Report& report, const encoding::Counts& encoded, uint32_t epoch,
+                         const network::NetworkStage* network, absl::Duration now) {
   published_at_ = now;
   if (metrics_ == nullptr) return;
-  metrics_->update(report, absl::Nanoseconds(waited_nanoseconds_.load()), epoch, network);
+  metrics_->update(report, encoded, absl::Nanoseconds(waited_nanoseconds_.load()), epoch, network);
 }
 
-gln_stats stats_of(const control::Report& report, const plan::Plan* plan) {
+gln_stats stats_of(const control::Report& report, const encoding::Counts& encoded, const plan::Plan* plan) {
   gln_stats stats = GLN_STATS_INIT;
   stats.steps = report.steps;
   stats.bytes = report.bytes;
   stats.communication_seconds = report.communication_seconds;
+  stats.compressed_elements = encoded.elements;
+  stats.clipped_elements = encoded.losses.clipped;
+  stats.flushed_elements = encoded.losses.flushed;
   if (plan == nullptr) return stats;
   stats.epoch = plan->epoch;
   stats.bound_seconds = bound_seconds(*plan, report);

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "comm-lib/encoding/encoding_stage.h"
 #include "comm-lib/include/gleaner/gleaner.h"
 #include "comm-lib/network/network_stage.h"
 #include "comm-lib/runtime/meter.h"
@@ -45,7 +46,8 @@ class Statistics {
   // adds the overdue request.
   control::Report report(absl::Duration now, bool last, const network::NetworkStage* network);
   // Sets the metrics, if they are served. `epoch`: of the plan in force; 0: none.
-  void publish(const control::Report& report, uint32_t epoch, const network::NetworkStage* network, absl::Duration now);
+  void publish(const control::Report& report, const encoding::Counts& encoded, uint32_t epoch,
+               const network::NetworkStage* network, absl::Duration now);
 
  private:
   Meter meter_;
@@ -54,7 +56,7 @@ class Statistics {
   std::atomic<int64_t> waited_nanoseconds_ = 0;
 };
 
-// Returns a report's figures for users. `plan`: the plan in force; null: none.
-gln_stats stats_of(const control::Report& report, const plan::Plan* plan);
+// Returns the figures for users. `plan`: the plan in force; null: none.
+gln_stats stats_of(const control::Report& report, const encoding::Counts& encoded, const plan::Plan* plan);
 
 }  // namespace gleaner::runtime

@@ -2,6 +2,8 @@
 
 #include <cpuid.h>
 
+#include <bit>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/kernels/float_environment.h"
@@ -79,6 +81,17 @@ void Kernels::sum(DataType from, DataType to, std::span<const std::byte* const> 
                   size_t elements, uint32_t divisor) const {
   const ScopedFloatEnvironment environment;
   function_of(*variant_, from, to)(sources.data(), sources.size(), result, elements, divisor);
+}
+
+Losses Kernels::count_losses(DataType to, const std::byte* source, size_t elements) const {
+  const bool is_float16 = to == DataType::kFloat16;
+  // The largest finite values are 65504 and 2^128 - 2^120. Half of the last place above them, a tie rounds to infinity.
+  const float clipped = is_float16 ? 65520.0F : 0x1.FFp127F;
+  // Half of the least subnormal value, a tie, rounds to zero.
+  const float flushed = is_float16 ? 0x1p-25F : 0x1p-134F;
+  uint64_t counts[2] = {};
+  variant_->count_losses(source, elements, std::bit_cast<int32_t>(clipped), std::bit_cast<int32_t>(flushed), counts);
+  return {counts[0], counts[1]};
 }
 
 std::vector<absl::string_view> available_variants() {

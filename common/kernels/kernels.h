@@ -26,6 +26,19 @@ namespace gleaner::kernels {
 
 struct Variant;
 
+// The numbers of elements that lose their value when fp32 is rounded to fp16 or bf16.
+struct Losses {
+  uint64_t clipped = 0;  // finite values that become infinite
+  uint64_t flushed = 0;  // other values than zero that become zero
+
+  Losses& operator+=(const Losses& other) {
+    clipped += other.clipped;
+    flushed += other.flushed;
+    return *this;
+  }
+  friend bool operator==(const Losses&, const Losses&) = default;
+};
+
 class Kernels {
  public:
   // `wanted` is a variant's name (scalar, avx2 or avx512), or empty for the best one here. InvalidArgument for an
@@ -46,6 +59,10 @@ class Kernels {
   // or bf16 and the other fp32; then the result must not overlap any source.
   void sum(DataType from, DataType to, std::span<const std::byte* const> sources, std::byte* result, size_t elements,
            uint32_t divisor) const;
+
+  // Returns how many of the fp32 elements at `source`, which needs no alignment, lose their value in `to`, fp16 or
+  // bf16.
+  Losses count_losses(DataType to, const std::byte* source, size_t elements) const;
 
  private:
   explicit Kernels(const Variant* variant) : variant_(variant) {}

@@ -15,6 +15,10 @@ namespace gleaner::kernels {
 using SumFunction = void (*)(const std::byte* const* sources, size_t count, std::byte* result, size_t elements,
                              uint32_t divisor);
 
+// Adds, to counts[0] and counts[1], the numbers of fp32 elements that are clipped and flushed (losses.h).
+using LossFunction = void (*)(const std::byte* source, size_t elements, int32_t clipped, int32_t flushed,
+                              uint64_t* counts);
+
 struct Variant {
   const char* name;
   SumFunction float32;
@@ -27,6 +31,7 @@ struct Variant {
   SumFunction bfloat16_to_float32;
   SumFunction float32_to_float16;
   SumFunction float32_to_bfloat16;
+  LossFunction count_losses;
 };
 
 extern const Variant kScalar;  // the oracle

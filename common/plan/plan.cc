@@ -164,6 +164,18 @@ absl::Status validate_schedules(const Plan& plan) {
   return absl::OkStatus();
 }
 
+// Checks a tensor that does not travel as the memory of ranks holds it.
+absl::Status validate_compressed(const Tensor& tensor) {
+  const std::string name = absl::StrCat("tensor '", tensor.name, "' of ", name_of(tensor.memory->type));
+  if (!is_narrow(tensor.type) || tensor.memory->type != accumulator_of(tensor.type)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " can't be sent as ", name_of(tensor.type), "; only fp32 can, as fp16 or bf16"));
+  }
+  if (tensor.memory->elements == tensor.elements) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " has ", tensor.memory->elements, " elements, and ",
+                                                 tensor.elements, " are sent; expected all of them"));
+}
+
 }  // namespace
 
 uint32_t Plan::summers() const {
@@ -177,6 +189,11 @@ bool Plan::bandwidths_known() const {
 
 std::string Plan::member_name(uint32_t member) const {
   return member < workers ? absl::StrCat("worker/", member) : absl::StrCat("summer/", member - workers);
+}
+
+std::string types_of(const Tensor& tensor) {
+  if (!tensor.memory.has_value()) return std::string(name_of(tensor.type));
+  return absl::StrCat(name_of(tensor.memory->type), " sent as ", name_of(tensor.type));
 }
 
 absl::Status validate(std::span<const Tensor> tensors) {
@@ -198,6 +215,7 @@ absl::Status validate(std::span<const Tensor> tensors) {
                                                      tensor.accumulates ? " can't be accumulated: fp32 and int32 can"
                                                                         : " has a staleness, but is not accumulated"));
     }
+    if (tensor.memory.has_value()) GLN_RETURN_IF_ERROR(validate_compressed(tensor));
     if (tensor.accumulates && !tensor.group.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor '", tensor.name, "' accumulates, and has a group; all workers accumulate"));

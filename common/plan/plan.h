@@ -40,6 +40,14 @@ inline constexpr size_t kMaxEndpointBytes = 512;
 // The staleness of a tensor whose answers never wait for other workers.
 inline constexpr uint32_t kUnbounded = UINT32_MAX;
 
+// The memory in which ranks hold a tensor that does not travel as it is.
+struct Memory {
+  DataType type = DataType::kFloat32;
+  uint64_t elements = 0;
+  uint64_t bytes() const { return elements * size_of(type); }
+  friend bool operator==(const Memory&, const Memory&) = default;
+};
+
 // A named gradient. Its index in Plan::tensors is its id on the wire.
 struct Tensor {
   std::string name;  // 1 to kMaxTensorNameBytes bytes, unique in the plan
@@ -65,7 +73,16 @@ struct Tensor {
   // all workers. The sum of a group's tensor goes to these workers alone. Such a tensor has no schedule and does not
   // accumulate, and its partitions belong to members of the group and to CPU summers.
   std::vector<uint32_t> group;
+  // Set for a *compressed* tensor: a stage of each worker (comm-lib/encoding) makes its contributions from this memory,
+  // and converts its results back. Such a tensor is fp16 or bf16, its memory fp32, and it does not accumulate. Other
+  // tensors are in the memory of ranks as they travel.
+  std::optional<Memory> memory;
 
+  // Returns the size of the ranks' memory for the first `travelling` bytes of the tensor.
+  uint64_t memory_bytes(uint64_t travelling) const {
+    return memory.has_value() ? travelling / size_of(type) * size_of(memory->type) : travelling;
+  }
+  uint64_t memory_bytes() const { return memory_bytes(bytes()); }
   // Returns whether a schedule may sum the tensor.
   bool may_have_schedule() const { return !accumulates && group.empty(); }
   // Returns whether `worker` contributes to the sum and gets it.
@@ -151,10 +168,11 @@ struct Plan {
   uint32_t counts_bytes(const Tensor& tensor) const { return tensor.accumulates ? workers * 8 : 0; }
   // Returns the types in which the tensor travels. Partial sums are in the accumulator's type and not rounded, so that
   // fp16 and bf16 are rounded once, when a sum is complete. The contributions of a worker with several local ranks are
-  // partial sums. Results have the tensor's type.
+  // partial sums, unless the tensor is compressed. Results have the tensor's type.
   Encoding encoding(const Tensor& tensor) const {
     const DataType partial = accumulator_of(tensor.type);
-    return {local_ranks > 1 ? partial : tensor.type, partial, tensor.type};
+    const bool pushes_partial_sums = local_ranks > 1 && !tensor.memory.has_value();
+    return {pushes_partial_sums ? partial : tensor.type, partial, tensor.type};
   }
   Encoding encoding(const Partition& partition) const { return encoding(tensors[partition.tensor]); }
   uint32_t push_bytes(const Partition& partition) const {
@@ -185,6 +203,9 @@ struct Plan {
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+// Returns the type of the tensor's elements, such as "fp32", or "fp32 sent as fp16" for a compressed tensor.
+std::string types_of(const Tensor& tensor);
 
 // Checks every rule that the comments above state. A plan that comes from another process must pass before it is used.
 absl::Status validate(const Plan& plan);

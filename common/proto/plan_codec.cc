@@ -18,6 +18,14 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
     return absl::InvalidArgumentError(
         absl::StrCat("tensor ", quote(message.name()), " has unknown data type ", message.type()));
   }
+  std::optional<plan::Memory> memory;
+  if (message.has_memory_type()) {
+    if (message.memory_type() > 255 || !is_valid(static_cast<DataType>(message.memory_type()))) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", quote(message.name()), " has unknown data type ",
+                                                     message.memory_type(), " in memory"));
+    }
+    memory = {static_cast<DataType>(message.memory_type()), message.memory_elements()};
+  }
   const uint32_t staleness = message.has_staleness() ? message.staleness() : plan::kUnbounded;
   const auto schedule = message.has_schedule() ? std::optional(message.schedule()) : std::nullopt;
   return plan::Tensor{message.name(),
@@ -29,7 +37,8 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
                       staleness,
                       schedule,
                       message.schedule_from(),
-                      {message.group().begin(), message.group().end()}};
+                      {message.group().begin(), message.group().end()},
+                      memory};
 }
 
 void encode(const collective::Spec& spec, v1::ScheduleSpec* message) {
@@ -85,6 +94,9 @@ void encode(const plan::Tensor& tensor, v1::Tensor* message) {
   if (tensor.schedule.has_value()) message->set_schedule(*tensor.schedule);
   message->set_schedule_from(tensor.schedule_from);
   message->mutable_group()->Assign(tensor.group.begin(), tensor.group.end());
+  if (!tensor.memory.has_value()) return;
+  message->set_memory_type(static_cast<uint32_t>(tensor.memory->type));
+  message->set_memory_elements(tensor.memory->elements);
 }
 
 absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::RepeatedPtrField<v1::Tensor>& messages) {

@@ -12,7 +12,7 @@ namespace gleaner::coordinator {
 namespace {
 
 std::string shape(const plan::Tensor& tensor) {
-  std::string text = absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type));
+  std::string text = absl::StrCat(tensor.elements, " elements of ", plan::types_of(tensor));
   if (tensor.accumulates) absl::StrAppend(&text, ", accumulated");
   if (tensor.staleness != plan::kUnbounded) absl::StrAppend(&text, " with a staleness of ", tensor.staleness);
   if (!tensor.group.empty()) absl::StrAppend(&text, ", of workers ", absl::StrJoin(tensor.group, ", "));
@@ -21,7 +21,7 @@ std::string shape(const plan::Tensor& tensor) {
 
 bool is_alike(const plan::Tensor& a, const plan::Tensor& b) {
   return a.elements == b.elements && a.type == b.type && a.accumulates == b.accumulates && a.staleness == b.staleness &&
-         a.group == b.group;
+         a.group == b.group && a.memory == b.memory;
 }
 
 }  // namespace

@@ -153,6 +153,26 @@ static void sums_of_members(gln_session* session, const gln_rank_info* where) {
               "ascending order");
 }
 
+/* In fp16, 1 + 2^-12 rounds to 1, and a sum of some of them in one worker to their number. */
+static void compressed_sums(gln_session* session, const gln_rank_info* where) {
+  enum { kElements = 1000 };
+  float values[kElements];
+  uint32_t tensor = 0;
+  uint64_t handle = 0;
+  for (int i = 0; i < kElements; ++i) values[i] = 1 + 0x1p-12f;
+  values[1] = where->rank == 0 ? 1e6f : 0;
+  CHECK(gln_declare_compressed(session, "c", kElements, GLN_FLOAT32, GLN_FLOAT16, 0, &tensor) == GLN_OK);
+  CHECK(gln_push_pull(session, tensor, values, values, GLN_SUM, &handle) == GLN_OK);
+  CHECK(gln_wait(session, handle, -1) == GLN_OK);
+  CHECK(values[0] == (float)where->ranks && isinf(values[1]) && values[kElements - 1] == values[0]);
+  check_error(gln_declare_compressed(session, "c", kElements, GLN_FLOAT32, GLN_BFLOAT16, 0, &tensor),
+              GLN_INVALID_ARGUMENT, "fp32 sent as fp16");
+  check_error(gln_declare_compressed(session, "d", kElements, GLN_FLOAT64, GLN_FLOAT16, 0, &tensor),
+              GLN_INVALID_ARGUMENT, "only fp32 can");
+  check_error(gln_declare_compressed(session, "d", kElements, GLN_FLOAT32, (gln_data_type)99, 0, &tensor),
+              GLN_INVALID_ARGUMENT, "99");
+}
+
 /* Every rank adds 1 three times, at its own pace. After a sum that all ranks wait for, the total has all additions. */
 static void running_sums(gln_session* session, const gln_rank_info* where) {
   uint32_t tensor = 0;
@@ -348,6 +368,7 @@ static void job(void) {
   CHECK(where.rank == where.worker * where.local_ranks + where.local_rank);
   sums(session, &where);
   sums_of_members(session, &where);
+  compressed_sums(session, &where);
   running_sums(session, &where);
   wrong_calls(session);
   broadcasts(session, &where);

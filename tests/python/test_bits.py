@@ -48,6 +48,7 @@ class Job(NamedTuple):
     seed: int
     is_bench: bool = False  # else programs/bits.py runs in the job
     average: bool = False
+    sent_as: Optional[str] = None  # of a compressed tensor
 
     def ranks(self) -> int:
         return self.workers * self.local_ranks
@@ -55,7 +56,15 @@ class Job(NamedTuple):
     def tensor(self, name: str = "w") -> dict[str, Any]:
         """Returns the tensor of programs/bits.py."""
         average = {"average": True} if self.average else {}
-        return {"name": name, "dtype": self.dtype, "elements": self.elements(), "seed": self.seed, **average}
+        compressed = {"sent_as": self.sent_as} if self.sent_as else {}
+        return {
+            "name": name,
+            "dtype": self.dtype,
+            "elements": self.elements(),
+            "seed": self.seed,
+            **average,
+            **compressed,
+        }
 
     def flags(self) -> tuple[str, ...]:
         given = () if self.partition_bytes is None else ("--partition-bytes", str(self.partition_bytes))
@@ -83,7 +92,8 @@ def draw(number: int) -> Job:
     most_ranks = MOST_RANKS if is_bench else MOST_RANKS // 2  # the others start Python
     local_ranks = dice.choice([ranks for ranks in (1, 1, 2, 3) if ranks == 1 or ranks * workers <= most_ranks])
     average = not is_bench and dtype != "int32" and dice.random() < 0.5
-    rest = (dtype, size, partition_bytes, dice.randrange(1 << 32), is_bench, average)
+    sent_as = dice.choice([None, "fp16", "bf16"]) if dtype == "fp32" and not is_bench else None
+    rest = (dtype, size, partition_bytes, dice.randrange(1 << 32), is_bench, average, sent_as)
     return Job(strategy, workers, local_ranks, dice.choice([0, 1, 3]), *rest)
 
 
@@ -94,17 +104,18 @@ def reference(job: Job, plan: dict[str, Any], tensor: Optional[dict[str, Any]] =
     """
     schedule, partitions = bench_reference.schedule_of(plan, job.workers, str(GLEANER)), None
     if "partition_bytes" in plan:
-        element = bench_reference.DATA_TYPES[job.dtype].stored.itemsize
+        element = bench_reference.DATA_TYPES[job.sent_as or job.dtype].stored.itemsize
         partitions = [size // element for size in plan["partition_bytes"]]
     elif schedule is not None:
-        partitions = bench_reference.cut(job.elements(), job.dtype, job.partition_bytes, schedule, job.local_ranks)
+        shape = (job.elements(), job.dtype, job.partition_bytes)
+        partitions = bench_reference.cut(*shape, schedule, job.local_ranks, job.sent_as)
     if tensor is None:
         values = [bench_reference.data(job.seed, step, rank, job.elements(), job.dtype) for rank in range(job.ranks())]
     else:
         values = [contribution(tensor, rank) for rank in range(job.ranks())]
     average = tensor is not None and tensor.get("average", False)
     result = bench_reference.reduced(
-        values, job.dtype, schedule, partitions, job.local_ranks, plan.get("ranks"), average
+        values, job.dtype, schedule, partitions, job.local_ranks, plan.get("ranks"), average, job.sent_as
     )
     return bench_reference.sha256([result])
 
@@ -171,6 +182,15 @@ def test_bits_of_hundreds_of_jobs_are_those_of_the_reference() -> None:
         except (AssertionError, subprocess.TimeoutExpired) as failure:
             failures.append(str(failure))
     assert not failures, f"GLEANER_SWEEP_SEED={SEED}\n" + "\n".join(failures)
+
+
+@pytest.mark.parametrize("sent_as", ["fp16", "bf16"])
+@pytest.mark.parametrize("local_ranks", [1, 2])
+@pytest.mark.parametrize("strategy", ["summers", "gather", "ring"])
+def test_bits_of_compressed_tensors_are_those_of_the_reference(strategy: str, local_ranks: int, sent_as: str) -> None:
+    """The tensor has several pieces and partitions, of which the last ones are shorter."""
+    job = Job(("--strategy", strategy), 2, local_ranks, 1, "fp32", 2_800_012, 300_000, 5, average=True, sent_as=sent_as)
+    check(job)
 
 
 def flags_of(strategy: str, workers: int) -> tuple[str, ...]:

@@ -6,13 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "comm-lib/device/kept.h"
+#include "comm-lib/pipeline/ids.h"
 #include "common/base/status_macros.h"
 #include "common/plan/partitioner.h"
 
 namespace gleaner::device {
 namespace {
-
-constexpr uint64_t kPieceBit = uint64_t{1} << 63;  // of the ids of pieces that the stage passes on; handles lack it
 
 // Copies to the host are queued up to this limit. So a more urgent tensor overtakes all but that much, and the GPU's
 // link stays busy while the I/O thread wakes up: a link of 64 GB/s carries this in 60 us.
@@ -57,7 +56,7 @@ void DeviceStage::start(pipeline::PieceRequest request) {
 }
 
 absl::Status DeviceStage::begin(pipeline::PieceRequest& request) {
-  GLN_RETURN_IF_ERROR(exchange::check_piece(*plan(), request));
+  GLN_RETURN_IF_ERROR(exchange::check_piece_in_memory(*plan(), request));
   const uint32_t index = request.tensor;
   Tensor& tensor = tensors_[index];
   // Slots may still be those of the last request, whose copies to the GPU go on.
@@ -181,15 +180,15 @@ void DeviceStage::on_copied_to_host(uint32_t number, MutableBytes slot) {
   bytes_to_host_ -= slot.size();
   const pipeline::Piece& piece = pieces_[number];
   Buffer input = slot.empty() ? Buffer() : memory_.borrow(slot);
-  next().start({{kPieceBit | number, piece.tensor, tensors_[piece.tensor].request.op, std::move(input), slot,
+  next().start({{pipeline::kDeviceBit | number, piece.tensor, tensors_[piece.tensor].request.op, std::move(input), slot,
                  piece.first, piece.count}});
 }
 
 // The result of the stage below.
 void DeviceStage::on_done(uint64_t id, const absl::Status& status) {
-  if ((id & kPieceBit) == 0) return finish(id, status);
+  if ((id & pipeline::kDeviceBit) == 0) return finish(id, status);
   if (failed_) return;
-  const auto number = static_cast<uint32_t>(id & ~kPieceBit);
+  const auto number = static_cast<uint32_t>(id & ~pipeline::kDeviceBit);
   const uint32_t index = pieces_[number].tensor;
   Tensor& tensor = tensors_[index];
   tensor.status.Update(status);

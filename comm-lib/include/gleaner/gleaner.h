@@ -115,9 +115,13 @@ typedef struct gln_stats {
   double communication_seconds; /* time with at least one request in flight */
   double bound_seconds;         /* of a step that owners sum; 0: links unknown, a schedule sums tensors, or no step */
   uint32_t epoch;               /* of the plan in force */
+  /* Of compressed tensors; on local rank 0 of each worker, whose contributions are the sums of its local ranks: */
+  uint64_t compressed_elements; /* that were rounded to the type in which they travel */
+  uint64_t clipped_elements;    /* of these: finite before, infinite after */
+  uint64_t flushed_elements;    /* of these: not zero before, zero after */
 } gln_stats;
 #define GLN_STATS_INIT \
-  { sizeof(gln_stats), 0, 0, 0.0, 0.0, 0 }
+  { sizeof(gln_stats), 0, 0, 0.0, 0.0, 0, 0, 0, 0 }
 
 /* Returns the version of the library, such as "0.1.0". */
 GLN_API const char* gln_version(void);
@@ -205,6 +209,17 @@ GLN_API gln_status gln_declare(gln_session* session, const char* name, uint64_t 
 GLN_API gln_status gln_declare_for_members(gln_session* session, const char* name, uint64_t elements,
                                            gln_data_type type, int32_t priority, const uint32_t* members,
                                            uint32_t count, uint32_t* tensor);
+
+/* Declares a compressed tensor; otherwise like gln_declare(). Its elements are GLN_FLOAT32 in the memory of ranks, and
+ * travel as `sent_as`, GLN_FLOAT16 or GLN_BFLOAT16, so with half the bytes. Each worker's contribution, which is the
+ * sum of its local ranks, is rounded to `sent_as`; contributions are added in fp32; and the result is rounded to
+ * `sent_as` once. Every rank gets the same bits. Rounding is to nearest even. A magnitude that is too large for
+ * `sent_as` becomes infinite, and so does the result on all ranks (gln_stats counts such elements). All ranks pass the
+ * same `sent_as`.
+ *
+ * GLN_INVALID_ARGUMENT: also if `type` can't be sent as `sent_as`. */
+GLN_API gln_status gln_declare_compressed(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
+                                          gln_data_type sent_as, int32_t priority, uint32_t* tensor);
 
 #define GLN_UNBOUNDED UINT32_MAX
 

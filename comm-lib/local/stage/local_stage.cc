@@ -37,7 +37,8 @@ absl::Status LocalStage::register_tensors() {
   std::vector<TensorShape> added;
   for (const pipeline::Piece& piece : pieces_.extend(*plan())) {
     const plan::Tensor& tensor = plan()->tensors[piece.tensor];
-    added.push_back({piece.bytes / size_of(tensor.type), tensor.type, tensor.name});
+    const DataType type = tensor.memory.has_value() ? tensor.memory->type : tensor.type;
+    added.push_back({piece.bytes / size_of(type), type, tensor.name});
   }
   requests_.resize(pieces_.tensors());
   return group_->register_tensors(added);

@@ -107,6 +107,9 @@ class Stats(ctypes.Structure):
         ("communication_seconds", ctypes.c_double),
         ("bound_seconds", ctypes.c_double),
         ("epoch", ctypes.c_uint32),
+        ("compressed_elements", ctypes.c_uint64),
+        ("clipped_elements", ctypes.c_uint64),
+        ("flushed_elements", ctypes.c_uint64),
     ]
 
 
@@ -156,6 +159,18 @@ _SIGNATURES = {
             ctypes.c_int32,
             ctypes.POINTER(ctypes.c_uint32),
             ctypes.c_uint32,
+            ctypes.POINTER(ctypes.c_uint32),
+        ],
+    ),
+    "gln_declare_compressed": (
+        ctypes.c_int,
+        [
+            _SESSION,
+            ctypes.c_char_p,
+            _U64,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int32,
             ctypes.POINTER(ctypes.c_uint32),
         ],
     ),

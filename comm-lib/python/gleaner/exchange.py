@@ -65,6 +65,7 @@ class PushPullOptions:
         priority: Requests with lower values are sent first; -2**31 to 2**31 - 1. All ranks use the value of rank 0.
         in_place: True: the result overwrites the array. False: the result is a new array.
         members: As in Session.declare().
+        sent_as: As in Session.declare().
 
     Raises:
         TypeError: `average` is not a bool.
@@ -75,6 +76,7 @@ class PushPullOptions:
     priority: int = 0
     in_place: bool = False
     members: Optional[Sequence[int]] = None
+    sent_as: Optional[DataType] = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.average, bool):
@@ -128,7 +130,7 @@ def push_pull_async(session: Session, arrays: Arrays[T], array: T, options: Push
     name = options.name
     if name is None:
         name = session.unused_name(f"unnamed.{data_type.name.lower()}.{elements}")
-    tensor = session.declare(name, elements, data_type, options.priority, options.members)
+    tensor = session.declare(name, elements, data_type, options.priority, options.members, options.sent_as)
     op = Op.AVERAGE if options.average else Op.SUM
     return _start(session, arrays, array, tensor, op, name, options.in_place)
 

@@ -16,7 +16,7 @@ import json
 import numbers
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Callable, Optional
 
 from gleaner import _abi
@@ -40,6 +40,10 @@ class Stats:
         bound_seconds: Best possible communication time of a step under the plan, in seconds; 0 if bandwidths are
             unknown, if schedules sum tensors (the coordinator's figures have their bound), or before the first step.
         epoch: Version of the plan in force.
+        compressed_elements: Elements of compressed tensors (`sent_as` of declare()) that were rounded. This and the
+            next two are counted on local rank 0 of each worker, whose contributions are the sums of its local ranks.
+        clipped_elements: Compressed elements that were finite, and infinite after the rounding.
+        flushed_elements: Compressed elements that were not zero, and zero after the rounding.
     """
 
     steps: int
@@ -47,6 +51,9 @@ class Stats:
     communication_seconds: float
     bound_seconds: float
     epoch: int
+    compressed_elements: int
+    clipped_elements: int
+    flushed_elements: int
 
 
 class Session(Connection):
@@ -107,6 +114,7 @@ class Session(Connection):
         data_type: DataType,
         priority: int = 0,
         members: Optional[Sequence[int]] = None,
+        sent_as: Optional[DataType] = None,
     ) -> int:
         """Declares a tensor and returns its id on this rank. Does not block; may be called from several threads.
 
@@ -121,15 +129,24 @@ class Session(Connection):
             priority: Tensors with lower values are sent first; -2**31 to 2**31 - 1. All ranks use the value of rank 0.
             members: Ranks in ascending order, this rank among them, which sum the tensor; no other rank declares it.
                 None: all ranks.
+            sent_as: FLOAT16 or BFLOAT16: elements of FLOAT32 travel in this type, with half the bytes. Each worker's
+                contribution is rounded once, and so is the result, whose sum is made in FLOAT32. The same on all ranks.
+                None: elements travel as they are.
 
         Raises:
-            InvalidArgumentError: An argument is out of range, or this rank has declared `name` differently.
+            InvalidArgumentError: An argument is out of range, this rank has declared `name` differently, the type can't
+                be sent as `sent_as`, or there are both `members` and `sent_as`.
             FailedPreconditionError: The session is closed or inherited, or there are `members` and workers have
                 several local ranks.
         """
         tensor = ctypes.c_uint32()
         arguments = (_encoded(name), elements, int(data_type), _int32(priority))
-        if members is None:
+        if sent_as is not None and members is not None:
+            raise InvalidArgumentError(f"tensor '{name}' of members {list(members)} can't be compressed: omit sent_as")
+        if sent_as is not None:
+            shape = (_encoded(name), elements, int(data_type), int(sent_as), _int32(priority))
+            self.call("gln_declare_compressed", *shape, ctypes.byref(tensor))
+        elif members is None:
             self.call("gln_declare", *arguments, ctypes.byref(tensor))
         else:
             ranks = (ctypes.c_uint32 * len(members))(*members)
@@ -394,7 +411,7 @@ class Session(Connection):
         """
         raw = _abi.Stats(ctypes.sizeof(_abi.Stats))
         self.call("gln_get_stats", ctypes.byref(raw))
-        return Stats(raw.steps, raw.bytes, raw.communication_seconds, raw.bound_seconds, raw.epoch)
+        return Stats(*(getattr(raw, field.name) for field in fields(Stats)))
 
     def transports(self) -> str:
         """Returns the transport to each summer, such as "inproc: worker/0; shm: worker/1; tcp: summer/0".

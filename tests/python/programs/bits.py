@@ -1,8 +1,9 @@
 """Sums tensors whose bits docs/bench_reference.py can compute, too: bits.py TENSOR...
 
 Each TENSOR is a JSON object with "name" and what contributions.py needs; with "average": true its result is the average
-over all ranks, else the sum. All tensors are in flight together. Each rank prints a line of JSON: by name the result's
-"sha256", the tensor's "plan", and the "results" without repetitions of a tensor that has constants.
+over all ranks, else the sum. A tensor with "sent_as" is compressed. All tensors are in flight together. Each rank
+prints a line of JSON: by name the result's "sha256", the tensor's "plan", and the "results" without repetitions of a
+tensor that has constants.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def start(session: gleaner.Session, tensor: dict[str, Any]) -> int:
     def of(memory: tuple[numpy.ndarray, numpy.ndarray] = (mine, result)) -> numpy.ndarray:
         return memory[1]
 
-    number = session.declare(tensor["name"], tensor["elements"], TYPES[tensor["dtype"]])
+    sent_as = TYPES[tensor["sent_as"]] if tensor.get("sent_as") else None
+    number = session.declare(tensor["name"], tensor["elements"], TYPES[tensor["dtype"]], sent_as=sent_as)
     op = gleaner.Op.AVERAGE if tensor.get("average") else gleaner.Op.SUM
     return session.push_pull_async(number, mine.ctypes.data, result.ctypes.data, op, tensor["name"], of)
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from unittest import mock
 
+import gleaner
 import gleaner.torch as gln
 import torch
 import torch.distributed
@@ -43,6 +44,18 @@ def check_hook_equals_manual_averaging() -> None:
     reference(expected, momentum(expected), steps=4, detour_rank=None)
     train(distributed(model, None), model, 4)
     assert_same_parameters(model, expected)
+
+
+def check_compressed_buckets_have_the_bits_of_sums_of_float16() -> None:
+    model, expected = twin(), twin()
+    reference(expected, momentum(expected), steps=3, detour_rank=None, sent_as=torch.float16)
+    state = gln.DDPState("compressed", compression=gln.Compression.fp16)
+    train(distributed(model, state), model, 3)
+    assert_same_parameters(model, expected)
+    elements = sum(each.numel() for each in model.parameters())
+    assert sum(gleaner.tensor_plan(f"compressed.0.{elements}")["partition_bytes"]) == 2 * elements
+    told = raises(TypeError, lambda: gln.DDPState("x", compression=torch.float16))
+    assert "Compression.bf16" in told, told
 
 
 class Stack(nn.Module):

@@ -13,6 +13,8 @@
 
 #include <xmmintrin.h>
 
+#include "tests/unit/kernels/hard_values.h"
+
 namespace gleaner::kernels {
 namespace {
 
@@ -163,6 +165,28 @@ TEST(Kernels, AVariantThatTheProcessorLacksIsRefused) {
     const bool runs = std::find(available.begin(), available.end(), name) != available.end();
     const absl::StatusCode expected = runs ? absl::StatusCode::kOk : absl::StatusCode::kFailedPrecondition;
     EXPECT_EQ(Kernels::choose(name).status().code(), expected) << std::string(name);
+  }
+}
+
+// The kernels' conversions say which elements lose their value.
+TEST_P(EveryVariant, CountsTheElementsThatLoseTheirValue) {
+  std::mt19937_64 random(7);
+  std::vector<float> values(20'003);
+  fill(DataType::kFloat32, std::as_writable_bytes(std::span(values)), random);
+  for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
+    const std::byte* source = reinterpret_cast<const std::byte*>(values.data());
+    std::vector<uint16_t> rounded(values.size());
+    kernels_.sum(DataType::kFloat32, type, {&source, 1}, reinterpret_cast<std::byte*>(rounded.data()), values.size(),
+                 1);
+    const int infinite = type == DataType::kFloat16 ? 0x7C00 : 0x7F80;
+    Losses expected;
+    for (size_t i = 0; i < values.size(); ++i) {
+      expected.clipped += std::isfinite(values[i]) && (rounded[i] & 0x7FFF) == infinite;
+      expected.flushed += values[i] != 0 && (rounded[i] & 0x7FFF) == 0;
+    }
+    EXPECT_EQ(kernels_.count_losses(type, source, values.size()), expected);
+    EXPECT_GT(expected.clipped, 0u);
+    EXPECT_GT(expected.flushed, 0u);
   }
 }
 

@@ -48,6 +48,17 @@ TEST(Pieces, AreWholePartitionsOfAboutAMebibyte) {
   EXPECT_EQ(check_tensor(pieces, plan, 3), 4u);
 }
 
+TEST(Pieces, OfCompressedTensorsCountTheMemoryOfRanks) {
+  plan::Tensor tensor{"compressed", 1 << 19, DataType::kFloat16};
+  tensor.memory = {DataType::kFloat32, tensor.elements};
+  Pieces pieces;
+  pieces.extend(plan_of({tensor}, 1 << 17));
+  ASSERT_EQ(pieces.count_of(0), 2u);
+  EXPECT_EQ(pieces[0].bytes, 1u << 20);
+  EXPECT_EQ(pieces[1].offset, 1u << 20);
+  EXPECT_EQ(pieces[1].bytes, 1u << 20);
+}
+
 TEST(Pieces, LaterTensorsGetLaterPieces) {
   const plan::Plan first = plan_of({{"a", 1 << 20}}, 1 << 20);
   Pieces pieces;

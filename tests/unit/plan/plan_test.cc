@@ -58,6 +58,31 @@ TEST(Plan, WorkersOfSeveralRanksPushSumsOfHalvesInFloat32) {
   EXPECT_EQ(plan.push_bytes(plan.partitions[2]), 6u);
 }
 
+TEST(Plan, CompressedTensorsTravelInTheirTypeAlone) {
+  Plan plan = good();
+  plan.tensors[2].memory = {DataType::kFloat32, plan.tensors[2].elements};
+  EXPECT_TRUE(validate(plan).ok()) << validate(plan);
+  EXPECT_EQ(plan.encoding(plan.tensors[2]).contribution, DataType::kFloat16) << "also with several local ranks";
+  EXPECT_EQ(plan.tensors[2].memory_bytes(), 2 * plan.tensors[2].bytes());
+  EXPECT_EQ(types_of(plan.tensors[2]), "fp32 sent as fp16");
+}
+
+TEST(Plan, OnlyFloat32IsCompressed) {
+  const auto error = [](DataType memory, DataType type, uint64_t elements, bool accumulates) {
+    Tensor tensor{"x", 4, type};
+    tensor.memory = {memory, elements};
+    tensor.accumulates = accumulates;
+    return std::string(validate(std::span(&tensor, 1)).message());
+  };
+  EXPECT_EQ(error(DataType::kFloat32, DataType::kBFloat16, 4, false), "");
+  EXPECT_THAT(error(DataType::kFloat64, DataType::kFloat16, 4, false),
+              ::testing::HasSubstr("only fp32 can, as fp16 or bf16"));
+  EXPECT_THAT(error(DataType::kFloat32, DataType::kFloat32, 4, false),
+              ::testing::HasSubstr("only fp32 can, as fp16 or bf16"));
+  EXPECT_THAT(error(DataType::kFloat32, DataType::kFloat16, 5, false), ::testing::HasSubstr("expected all of them"));
+  EXPECT_THAT(error(DataType::kFloat32, DataType::kFloat16, 4, true), ::testing::HasSubstr("accumulated"));
+}
+
 TEST(Plan, PlacesOfSummersMayBeEmpty) {
   Plan plan = good();
   plan.members.push_back({});

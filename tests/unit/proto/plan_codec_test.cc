@@ -19,6 +19,7 @@ plan::Plan sample() {
                                        {"accumulates", 33, DataType::kInt32, 0, 0, true},
                                        {"not too far apart", 33, DataType::kFloat32, 0, 0, true, 0}};
   tensors[1].group = {0, 2};
+  tensors[3].memory = {DataType::kFloat32, 33};
   plan::Plan plan = *plan::make_plan(fleet, tensors, {4096});
   plan.epoch = 7;
   plan.local_ranks = 2;

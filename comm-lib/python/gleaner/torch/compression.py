@@ -2,13 +2,18 @@
 
 A compressor is an object, or a class with static methods, that has compress() and decompress() of Compressor. Ranks sum
 compressed tensors, so the sum of compressed tensors must be the compressed sum, up to rounding.
+
+The compressors of this package have an attribute `sent_as` in addition. The library then converts float32 gradients
+itself, partition by partition while others are on their way, and calls compress() for gradients of other types alone.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Optional, Protocol
 
 import torch
+
+from gleaner.session import DataType
 
 
 class Compressor(Protocol):
@@ -25,6 +30,11 @@ class Compressor(Protocol):
         """Returns the average of the tensors that ranks sent, `tensor`, with the shape and type of the original."""
 
 
+def sent_as(compression: Any, tensor: torch.Tensor) -> Optional[DataType]:
+    """Returns the type in which the library sends `tensor`; None: compress() makes the tensor to send."""
+    return getattr(compression, "sent_as", None) if tensor.dtype == torch.float32 else None
+
+
 class NoneCompressor:
     """Sends tensors as they are."""
 
@@ -37,23 +47,41 @@ class NoneCompressor:
         return tensor
 
 
-class FP16Compressor:
-    """Sends tensors of a floating type as float16. Magnitudes above 65504 become infinite."""
+class _Narrow:
+    """Sends tensors of a floating type in a type of 16 bits, with one rounding of each contribution and of the sum."""
 
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
-        return tensor.to(torch.float16) if tensor.is_floating_point() else tensor, tensor.dtype
+    sent_as: DataType
+    _dtype: torch.dtype
+
+    @classmethod
+    def compress(cls, tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
+        return tensor.to(cls._dtype) if tensor.is_floating_point() else tensor, tensor.dtype
 
     @staticmethod
     def decompress(tensor: torch.Tensor, context: torch.dtype) -> torch.Tensor:
         return tensor.to(context)
 
 
+class FP16Compressor(_Narrow):
+    """Sends tensors of a floating type as float16: 11 significant bits. Magnitudes from 65520 on become infinite."""
+
+    sent_as = DataType.FLOAT16
+    _dtype = torch.float16
+
+
+class BF16Compressor(_Narrow):
+    """Sends tensors of a floating type as bfloat16: 8 significant bits, with the range of float32."""
+
+    sent_as = DataType.BFLOAT16
+    _dtype = torch.bfloat16
+
+
 class Compression:
-    """The compressors of this package: `none` sends tensors as they are, `fp16` sends them as float16."""
+    """The compressors of this package: `none` sends tensors as they are, `fp16` as float16, `bf16` as bfloat16."""
 
     none = NoneCompressor
     fp16 = FP16Compressor
+    bf16 = BF16Compressor
 
 
 def check_compression(compression: Any) -> None:

@@ -23,6 +23,7 @@ from gleaner.completions import Completions
 from gleaner.errors import FailedPreconditionError
 from gleaner.exchange import PushPullOptions
 from gleaner.lasting import LastingInputs
+from gleaner.torch.compression import Compression, sent_as
 from gleaner.torch.tensors import TORCH
 
 
@@ -31,10 +32,20 @@ class DDPState:
 
     Args:
         name: Prefix of the names of the model's tensors; the same on all ranks, different for each model.
+        compression: Compression.fp16 and Compression.bf16 send buckets of float32 with half the bytes; buckets of other
+            types are sent as they are. The same on all ranks.
+
+    Raises:
+        TypeError: `compression` is a compressor of another kind.
     """
 
-    def __init__(self, name: str = "ddp") -> None:
-        self.name = name
+    def __init__(self, name: str = "ddp", compression: Any = Compression.none) -> None:
+        if compression is not Compression.none and not hasattr(compression, "sent_as"):
+            raise TypeError(
+                "DDPState takes Compression.none, Compression.fp16 or Compression.bf16, not "
+                f"{compression!r}; with a compressor of your own use DistributedOptimizer"
+            )
+        self.name, self.compression = name, compression
 
 
 _DEFAULT = DDPState()
@@ -189,8 +200,10 @@ def _average(state: Optional[DDPState], bucket: torch.distributed.GradBucket, fl
             "process trains several models with DDP, register the hook of each model with its own name: "
             'register_comm_hook(gln.DDPState("encoder"), gln.ddp_hook)'
         )
-    session.attached(LastingInputs).register_if_unmoved(name, TORCH, buffer)
-    options = PushPullOptions(name=name, priority=-bucket.index(), in_place=True)
+    sent = sent_as((state or _DEFAULT).compression, buffer)
+    if sent is None:  # otherwise the library sends from memory of its own
+        session.attached(LastingInputs).register_if_unmoved(name, TORCH, buffer)
+    options = PushPullOptions(name=name, priority=-bucket.index(), in_place=True, sent_as=sent)
     completions = session.attached(Completions)
     completions.on_done(
         lambda: exchange.push_pull_async(session, TORCH, buffer, options),

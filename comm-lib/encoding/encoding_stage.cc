@@ -1,0 +1,140 @@
+#include "comm-lib/encoding/encoding_stage.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "comm-lib/pipeline/ids.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::encoding {
+namespace {
+
+constexpr size_t kBlockElements = 4096;  // are encoded and counted while they are in the first-level cache
+
+}  // namespace
+
+absl::Status EncodingStage::on_event(const pipeline::Event& event) {
+  if (!std::holds_alternative<pipeline::Commit>(event)) return absl::OkStatus();
+  parts_.extend(*plan());
+  piece_of_.resize(parts_.first_of(static_cast<uint32_t>(parts_.tensors())));
+  travelling_.resize(parts_.tensors());
+  return absl::OkStatus();
+}
+
+void EncodingStage::start(pipeline::PieceRequest request) {
+  const auto& tensors = plan()->tensors;
+  const bool is_compressed = request.tensor < tensors.size() && tensors[request.tensor].memory.has_value();
+  if (!is_compressed) return next().start(std::move(request));
+  if (const absl::Status status = begin(request); !status.ok()) finish(request.id, status);
+}
+
+absl::Status EncodingStage::begin(pipeline::PieceRequest& request) {
+  GLN_RETURN_IF_ERROR(exchange::check_piece_in_memory(*plan(), request));
+  GLN_RETURN_IF_ERROR(allocate(request.tensor));
+  // The piece has the parts that begin at its partitions; a tensor without elements has one part without partitions.
+  const uint32_t end_of_partitions = request.first + exchange::partitions_of(*plan(), request);
+  const uint32_t end_of_tensor = parts_.first_of(request.tensor) + parts_.count_of(request.tensor);
+  uint32_t first = parts_.first_of(request.tensor);
+  while (first + 1 < end_of_tensor && parts_[first].first < request.first) ++first;
+  uint32_t end = first + 1;
+  while (end < end_of_tensor && parts_[end].first < end_of_partitions) ++end;
+  const uint32_t piece = pieces_.take();
+  std::fill(piece_of_.begin() + first, piece_of_.begin() + end, piece);
+  pieces_[piece] = {std::move(request), parts_[first].offset, first, end, end - first, absl::OkStatus()};
+  waiting_.reserve(pieces_.size());
+  wait_for_turn(piece);
+  return absl::OkStatus();
+}
+
+absl::Status EncodingStage::allocate(uint32_t tensor) {
+  std::unique_ptr<std::byte[]>& memory = travelling_[tensor];
+  const uint64_t bytes = plan()->tensors[tensor].bytes();
+  if (memory != nullptr || bytes == 0) return absl::OkStatus();
+  memory.reset(new std::byte[bytes]);
+  return memory_.add({memory.get(), bytes});
+}
+
+void EncodingStage::wait_for_turn(uint32_t piece) {
+  const auto order = [this](uint32_t index) {
+    const pipeline::PieceRequest& request = pieces_[index].request;
+    return std::tuple(plan()->tensors[request.tensor].priority, request.tensor, request.first);
+  };
+  const auto is_more_urgent = [&](uint32_t a, uint32_t b) { return order(a) < order(b); };
+  waiting_.insert(std::ranges::upper_bound(waiting_, piece, is_more_urgent), piece);
+}
+
+MutableBytes EncodingStage::travelling(uint32_t part) const {
+  const uint64_t element = size_of(tensor_of(part).type);
+  const uint64_t offset = parts_[part].offset / size_of(tensor_of(part).memory->type) * element;
+  return {travelling_[parts_[part].tensor].get() + offset, elements_of(part) * element};
+}
+
+void EncodingStage::encode_next() {
+  if (waiting_.empty()) return;
+  Piece& piece = pieces_[waiting_.front()];
+  const uint32_t part = piece.next++;
+  if (piece.next == piece.end) waiting_.erase(waiting_.begin());
+  encode(part);
+}
+
+void EncodingStage::encode(uint32_t part) {
+  const Piece& piece = pieces_[piece_of_[part]];
+  const plan::Tensor& tensor = tensor_of(part);
+  const std::byte* from = piece.request.input.bytes().data() + (parts_[part].offset - piece.offset);
+  const MutableBytes to = travelling(part);
+  for (size_t begin = 0; begin < elements_of(part); begin += kBlockElements) {
+    const size_t block = std::min(elements_of(part) - begin, kBlockElements);
+    const std::byte* source = from + begin * size_of(tensor.memory->type);
+    kernels_.sum(tensor.memory->type, tensor.type, {&source, 1}, to.data() + begin * size_of(tensor.type), block, 1);
+    counts_.losses += kernels_.count_losses(tensor.type, source, block);
+  }
+  counts_.elements += elements_of(part);
+  pipeline::PieceRequest encoded{{.id = pipeline::kEncodingBit | part,
+                                  .tensor = parts_[part].tensor,
+                                  .op = piece.request.op,
+                                  .input = to.empty() ? Buffer() : memory_.borrow(to),
+                                  .output = to,
+                                  .first = parts_[part].first,
+                                  .count = parts_[part].count},
+                                 {},
+                                 piece.request.number};
+  next().start(std::move(encoded));
+}
+
+// The result of the stage below.
+void EncodingStage::on_done(uint64_t id, const absl::Status& status) {
+  if ((id & pipeline::kEncodingBit) == 0) return finish(id, status);
+  const auto part = static_cast<uint32_t>(id & ~pipeline::kEncodingBit);
+  const uint32_t index = piece_of_[part];
+  Piece& piece = pieces_[index];
+  if (piece.missing == 0) return;  // fail() has ended the piece
+  piece.status.Update(status);
+  if (status.ok()) decode(part);
+  if (--piece.missing > 0) return;
+  const uint64_t above = piece.request.id;
+  const absl::Status result = std::exchange(piece.status, absl::OkStatus());
+  piece.request = {};
+  pieces_.give_back(index);
+  finish(above, result);
+}
+
+void EncodingStage::decode(uint32_t part) {
+  const Piece& piece = pieces_[piece_of_[part]];
+  const plan::Tensor& tensor = tensor_of(part);
+  const std::byte* from = travelling(part).data();
+  std::byte* to = piece.request.output.data() + (parts_[part].offset - piece.offset);
+  kernels_.sum(tensor.type, tensor.memory->type, {&from, 1}, to, elements_of(part), 1);
+}
+
+void EncodingStage::fail(const absl::Status&) {
+  waiting_.clear();
+  for (uint32_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].missing == 0) continue;
+    pieces_[i] = {};
+    pieces_.give_back(i);
+  }
+}
+
+}  // namespace gleaner::encoding
