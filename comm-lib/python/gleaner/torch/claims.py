@@ -15,7 +15,7 @@ from gleaner.torch.tensors import TORCH
 
 
 class Claims:
-    """Holds disjoint memory ranges, at most one for each gradient. `gradient` is its name. Not thread safe."""
+    """Holds disjoint memory ranges, at most one for each gradient. `gradient` identifies it. Not thread safe."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int, str]] = []  # begin, end, gradient; sorted by begin

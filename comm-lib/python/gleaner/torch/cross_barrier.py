@@ -230,6 +230,7 @@ def CrossBarrier(
     prioritize: bool = True,
     name: Optional[str] = None,
     compression: Compressor = Compression.none,
+    fusion_bytes: Optional[float] = None,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer like DistributedOptimizer, but step() returns before the averages have arrived.
 
@@ -252,18 +253,21 @@ def CrossBarrier(
             backward() computes them.
         name: Prefix of the names of tensors; None: optimizer.0, optimizer.1, … in the order of construction.
         compression: As in DistributedOptimizer().
+        fusion_bytes: As in DistributedOptimizer(). A module waits for the whole packs that have its parameters.
 
     Returns:
         An optimizer of the class of `optimizer`, with its state and hyperparameters; use it in place of `optimizer`.
 
     Raises:
         InvalidArgumentError: `optimizer` is LBFGS, contains another optimizer or was wrapped before, some of its
-            parameters are not in `model`, or `backward_passes_per_step` is below 1.
-        TypeError: `optimizer` is not an optimizer, `model` is not a module, `compression` is not a compressor, or a
-            parameter that requires a gradient is not a dense tensor of a type that can be summed.
+            parameters are not in `model`, `backward_passes_per_step` is below 1, or `fusion_bytes` is not above 0.
+        TypeError: `optimizer` is not an optimizer, `model` is not a module, `compression` is not a compressor,
+            `fusion_bytes` is not a number, or a parameter that requires a gradient is not a dense tensor of a type that can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
-    return crossing(UpdatesInForward, optimizer, model, backward_passes_per_step, prioritize, name, compression)
+    return crossing(
+        UpdatesInForward, optimizer, model, backward_passes_per_step, prioritize, name, compression, fusion_bytes
+    )
 
 
 def crossing(
@@ -274,6 +278,7 @@ def crossing(
     prioritize: bool,
     name: Optional[str],
     compression: Compressor,
+    fusion_bytes: Optional[float] = None,
 ) -> Any:
     """Returns `optimizer` wrapped by `kind`. Arguments and errors are those of CrossBarrier()."""
     if not isinstance(model, torch.nn.Module):
@@ -281,7 +286,9 @@ def crossing(
     check_optimizer(optimizer)
     check_divisible(optimizer)
     named = model.named_parameters()
-    wrapped = with_gradients(kind, optimizer, named, backward_passes_per_step, prioritize, "forward", name, compression)
+    wrapped = with_gradients(
+        kind, optimizer, named, backward_passes_per_step, prioritize, "forward", name, compression, fusion_bytes
+    )
     wrapped._places = places_of(optimizer)
     wrapped._clear = None
     for module in model.modules():

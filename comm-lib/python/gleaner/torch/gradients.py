@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Mapping
-from typing import Callable
+from typing import Callable, Optional
 
 import torch
 
@@ -16,11 +16,14 @@ from gleaner.errors import FailedPreconditionError, GleanerError
 from gleaner.session import Session
 from gleaner.torch.compression import Compressor
 from gleaner.torch.fingerprint import fingerprint_of
-from gleaner.torch.flights import Flights, Slot
+from gleaner.torch.flights import Flights
 from gleaner.torch.hooks import Hooks
+from gleaner.torch.packs import Fusion
 from gleaner.torch.pass_count import PassCount
 from gleaner.torch.passes import Passes
 from gleaner.torch.roll_call import Roll, RollCall
+from gleaner.torch.sent_tensors import sent_tensors
+from gleaner.torch.slots import Slot
 
 _ADVICE = {
     "backward": "call optimizer.synchronize() before you change gradients of fewer backward passes than "
@@ -50,6 +53,9 @@ class Gradients:
     The constructor declares all parameters that require a gradient, from the last to the first, which is the order in
     which backward() computes gradients. A parameter's priority is its place among `named_parameters`. Without
     `prioritize` all priorities are equal, and gradients are sent in the order of declaration.
+
+    With `fusion_bytes` small gradients are sent in packs (packs.py). A gradient in a pack counts as sent when it waits
+    for the others of its pack. A pack that lacks a gradient on this rank is sent after the roll call.
     """
 
     optimizer: Callable[[], torch.optim.Optimizer]  # the optimizer with these gradients; a weak reference
@@ -63,6 +69,7 @@ class Gradients:
         wait: str,
         name: str | None,
         compression: Compressor,
+        fusion_bytes: Optional[float] = None,
     ) -> None:
         self._wait, self._given_name = wait, name
         names = {parameter: name for name, parameter in named_parameters}
@@ -73,13 +80,15 @@ class Gradients:
         self._passes = PassCount(passes_per_step, names)
         self._slot_of: dict[torch.nn.Parameter, Slot] = {each.parameter: each for each in self._slots}
         self._trainable = {each: None for each in self._slots if each.parameter.requires_grad}
-        self._flights = Flights(self._slots, compression)
+        generated = self._slots[::-1]  # in the order in which backward() computes gradients
+        self._fusion = Fusion.of([each.parameter for each in generated], fusion_bytes)
+        self._flights = Flights(sent_tensors(generated, self._fusion), compression)
         self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
         self._overdue: dict[torch.nn.Parameter, Slot] = {}  # slots that postpone() left in flight
         self._sent_zeros: set[Slot] = set()  # overdue slots without a gradient, for which this rank sent zeros
         self._without_gradient = self._slots  # slots without a gradient after the last averaging round
         self._hooks = {
-            slot: Hooks(slot.parameter, self, place)
+            slot: Hooks(slot.parameter, self, place, with_before=slot.place is None)
             for place, slot in enumerate(self._slots)
             if slot.parameter.is_floating_point()
         }
@@ -103,7 +112,7 @@ class Gradients:
         self._flights.enter(session, name)
         self._flights.declare(reversed(self._trainable))
         self._fingerprinted = False  # whether a roll call of the Session has had the fingerprint of the parameters
-        self._roll = RollCall(session, f"{name}.roll", len(self._slots))
+        self._roll = RollCall(session, f"{name}.roll", len(self._slots), self._fusion)
 
     def _reset_step(self) -> None:
         self._passes.reset()
@@ -298,8 +307,10 @@ class Gradients:
         """Implements PassParticipant.finish_averaging(): waits for the roll call and all averages of this round."""
         try:
             roll = self._roll.finish()
+            roll.check_packs()
             missing = [each for ranks, each in zip(roll.has, self._slots) if ranks > 0 and each not in self._flights]
             self._send_without(missing)
+            self._flights.send_incomplete()
             changed = self._flights.finish(self._flights.all())
         finally:
             self._forget_in_flight()
@@ -342,6 +353,7 @@ class Gradients:
         If all ranks have joined, it ends this rank's absence instead.
         """
         roll = self._roll.finish()
+        roll.check_packs()
         if roll.all_joined():
             self._reset_step()
             self._steps = int(abs(roll.steps).max()) - 1
@@ -374,6 +386,7 @@ class Gradients:
         """Waits until the gradients of `parameters`, which postpone() left in flight, are averages."""
         if self._roll.pending:
             roll = self._roll.finish()
+            roll.check_packs()
             roll.check()
             self._sent_zeros.intersection_update(each for each, ranks in zip(self._slots, roll.has) if ranks == 0)
         slots = [self._overdue.pop(parameter) for parameter in parameters]

@@ -23,10 +23,11 @@ class Hooked(Protocol):
 class Hooks:
     """Installs the hooks of one parameter. They call `owner`, to which they hold a weak reference, until remove().
 
-    A parameter that requires no gradient gets hooks as well; they take effect once requires_grad_() is called.
+    A parameter that requires no gradient gets hooks as well; they take effect once requires_grad_() is called. Without
+    `with_before`, no hook calls before_gradient().
     """
 
-    def __init__(self, parameter: torch.nn.Parameter, owner: Hooked, place: int) -> None:
+    def __init__(self, parameter: torch.nn.Parameter, owner: Hooked, place: int, with_before: bool = True) -> None:
         owners = weakref.ref(owner)
 
         def before(gradient: torch.Tensor) -> None:
@@ -41,7 +42,7 @@ class Hooks:
 
         required = parameter.requires_grad
         parameter.requires_grad_(True)
-        self._handles = [parameter.register_hook(before)]
+        self._handles = [parameter.register_hook(before)] if with_before else []
         if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch >= 2.1
             self._handles.append(parameter.register_post_accumulate_grad_hook(after))
         else:

@@ -15,6 +15,7 @@ from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.torch.compression import Compression, Compressor, check_compression
 from gleaner.torch.deltas import Deltas
 from gleaner.torch.gradients import Gradients
+from gleaner.torch.packs import check_fusion_bytes
 from gleaner.torch.wrapper import Wrapper, check_optimizer, mixed, parameters_of
 
 
@@ -170,6 +171,7 @@ def DistributedOptimizer(
     wait: str = "backward",
     name: Optional[str] = None,
     compression: Compressor = Compression.none,
+    fusion_bytes: Optional[float] = None,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer so that gradients are averaged over all ranks.
 
@@ -204,6 +206,12 @@ def DistributedOptimizer(
             gleaner.torch.compression.Compressor does as these say; the constructor calls its compress() once for each
             parameter, to learn the size and type of the tensors to send. The same on all ranks; not used with
             `asynchronous`.
+        fusion_bytes: Gradients of parameters of at most this many bytes are sent in packs of more than this many bytes,
+            each as one tensor, since many small tensors take longer than a large one. math.inf: all gradients of a type
+            are sent as one tensor when backward() ends. None: every gradient is a tensor of its own. The same on all
+            ranks; not used with `asynchronous`. Averages have the same bits with every value. Wrap the optimizer after
+            parameters are frozen, moved and converted: packs are of the parameters that require a gradient now.
+            Source: GradientFlow §3.1 (lazy all-reduce; `fusion_bytes` is its threshold θ).
 
     Returns:
         An optimizer of the class of `optimizer`, with its state and hyperparameters; use it in place of `optimizer`.
@@ -222,7 +230,10 @@ def DistributedOptimizer(
         raise InvalidArgumentError(f"wait must be 'backward' or 'step', not {wait!r}")
     if staleness is not None and not asynchronous:
         raise InvalidArgumentError("staleness needs asynchronous=True: otherwise every step waits for all ranks")
+    check_fusion_bytes(fusion_bytes)
     if asynchronous:
+        if fusion_bytes is not None:
+            raise InvalidArgumentError("fusion_bytes must be None with asynchronous=True: it fuses gradients, not changes")
         if backward_passes_per_step != 1:
             raise InvalidArgumentError(
                 "backward_passes_per_step must be 1 with asynchronous=True: to use several backward passes per step, "
@@ -235,7 +246,15 @@ def DistributedOptimizer(
         distributed._deltas = Deltas(process.current(), named, staleness, prioritize, name)
         return distributed
     return with_gradients(
-        AveragesGradients, optimizer, named_parameters, backward_passes_per_step, prioritize, wait, name, compression
+        AveragesGradients,
+        optimizer,
+        named_parameters,
+        backward_passes_per_step,
+        prioritize,
+        wait,
+        name,
+        compression,
+        fusion_bytes,
     )
 
 
@@ -248,13 +267,15 @@ def with_gradients(
     wait: str,
     name: Optional[str],
     compression: Compressor,
+    fusion_bytes: Optional[float] = None,
 ) -> torch.optim.Optimizer:
     """Returns `optimizer` wrapped by `kind`, with Gradients of its parameters."""
     check_compression(compression)
+    check_fusion_bytes(fusion_bytes)
     named = _named(optimizer, named_parameters)
     distributed = mixed(kind, optimizer)
     distributed._gradients = Gradients(
-        process.current(), named, backward_passes_per_step, prioritize, wait, name, compression
+        process.current(), named, backward_passes_per_step, prioritize, wait, name, compression, fusion_bytes
     )
     distributed._lock = distributed._gradients.lock
     distributed._gradients.optimizer = weakref.ref(distributed)

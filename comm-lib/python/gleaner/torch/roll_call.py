@@ -10,7 +10,8 @@ two ranks, and an optimizer of three parameters. Both ranks are in step 5; rank 
 
 The sum says that one rank has a gradient of parameter 2, and that both ranks are in the first averaging round of step
 5. A rank that has called join() answers with minus its step. In its first answer in a session a rank puts minus the
-fingerprint of its parameters in place of its round, which is 1 then.
+fingerprint of its parameters in place of its round, which is 1 then. Behind the rounds each rank also puts the
+fingerprint of its packs (packs.py), and the bits of its `fusion_bytes` as float32.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from gleaner import arrays, exchange
 from gleaner.errors import FailedPreconditionError
 from gleaner.exchange import PushPullOptions
 from gleaner.session import DataType, Session
+from gleaner.torch.packs import Fusion, told
 
 # A rank learns from the roll call which averages to wait for, so the roll call is sent before all gradients.
 _PRIORITY = -1
@@ -39,6 +41,8 @@ class Roll:
     steps: numpy.ndarray  # int32, by rank
     rounds: numpy.ndarray  # int32, by rank: number of the averaging round within the step
     fingerprints: numpy.ndarray  # int32, by rank: fingerprint of the rank's parameters; 0 after its first answer
+    packs: numpy.ndarray  # int32, by rank: fingerprint of the rank's packs
+    fusion_bytes: numpy.ndarray  # float32, by rank: as in Fusion
 
     def all_joined(self) -> bool:
         return bool((self.steps < 0).all())
@@ -71,6 +75,23 @@ class Roll:
             "gleaner.torch.join() when its data ends"
         )
 
+    def check_packs(self) -> None:
+        """Raises FailedPreconditionError, on every rank, if ranks have different packs, which cannot be summed."""
+        if (self.packs == self.packs[0]).all():
+            return
+        other = int(numpy.flatnonzero(self.packs != self.packs[0])[0])
+        mine, theirs = (told(float(self.fusion_bytes[rank])) for rank in (0, other))
+        if mine != theirs:
+            raise FailedPreconditionError(
+                f"ranks fuse gradients differently: fusion_bytes is {mine} on rank 0 and {theirs} on rank {other}; pass "
+                "the same fusion_bytes on all ranks"
+            )
+        raise FailedPreconditionError(
+            f"rank 0 and rank {other} have different packs of gradients with the same fusion_bytes of {mine}: before you "
+            "wrap the optimizer, freeze the same parameters on all ranks, and give them the same types and the same "
+            "memory format"
+        )
+
     def _check_fingerprints(self) -> None:
         known = numpy.flatnonzero(self.fingerprints)
         others = [str(rank) for rank in known if self.fingerprints[rank] != self.fingerprints[known[0]]]
@@ -89,11 +110,11 @@ class RollCall:
     """Makes the roll calls of one optimizer. Not thread safe.
 
     start() sends this rank's answer, and finish() waits for the answers of all ranks; pending tells whether a roll call
-    is between the two. `parameters` is the number of the optimizer's parameters.
+    is between the two. `parameters` is the number of the optimizer's parameters, and `fusion` has its packs.
     """
 
-    def __init__(self, session: Session, name: str, parameters: int) -> None:
-        self._session, self._name, self._parameters = session, name, parameters
+    def __init__(self, session: Session, name: str, parameters: int, fusion: Fusion) -> None:
+        self._session, self._name, self._parameters, self._fusion = session, name, parameters, fusion
         self._handle: Optional[int] = None
         session.declare(name, self._elements(), DataType.INT32, _PRIORITY)
 
@@ -108,6 +129,8 @@ class RollCall:
         answer[: self._parameters] = has
         answer[self._parameters + rank] = step
         answer[self._parameters + ranks + rank] = -fingerprint or round
+        answer[self._parameters + 2 * ranks + rank] = self._fusion.fingerprint
+        answer[self._parameters + 3 * ranks + rank] = numpy.float32(self._fusion.fusion_bytes).view(numpy.int32)
         options = PushPullOptions(average=False, name=self._name, priority=_PRIORITY, in_place=True)
         self._handle = exchange.push_pull_async(self._session, arrays.NUMPY, answer, options)
 
@@ -117,11 +140,12 @@ class RollCall:
     def finish(self) -> Roll:
         handle, self._handle = self._handle, None
         has, rest = numpy.split(self._session.synchronize(handle), [self._parameters])
-        steps, rounds = numpy.split(rest, 2)
-        return Roll(has, steps, numpy.where(rounds < 0, 1, rounds), numpy.maximum(-rounds, 0))
+        steps, rounds, packs, fusion_bytes = numpy.split(rest, 4)
+        rounds, fingerprints = numpy.where(rounds < 0, 1, rounds), numpy.maximum(-rounds, 0)
+        return Roll(has, steps, rounds, fingerprints, packs, fusion_bytes.view(numpy.float32))
 
     def _elements(self) -> int:
-        return self._parameters + 2 * self._session.rank_info.size
+        return self._parameters + 4 * self._session.rank_info.size
 
 
 def _ordinal(number: int) -> str:
