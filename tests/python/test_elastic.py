@@ -82,9 +82,12 @@ def test_workers_are_lost_and_join(tmp_path: Path) -> None:
         assert started.summers[0].wait(timeout=TIMEOUT) == 0
 
 
-def test_cross_barrier_goes_on_from_the_last_commit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "flags", [("--cross-barrier",), ("--fusion-bytes", "inf"), ("--cross-barrier", "--fusion-bytes", "3000")]
+)
+def test_optimizers_go_on_from_the_last_commit(tmp_path: Path, flags: tuple[str, ...]) -> None:
     with job(tmp_path, 3, 0, "--min-workers", "2") as started:
-        workers = start(started, 0, 1, 2, changes=1, flags=("--cross-barrier", "--commit-every", "5"))
+        workers = start(started, 0, 1, 2, changes=1, flags=(*flags, "--commit-every", "5"))
         read_until(workers[0], "step 13 ")
         workers[0].kill()
         said = outcomes(workers[1:])

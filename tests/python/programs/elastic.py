@@ -57,8 +57,9 @@ def work(arguments: argparse.Namespace) -> None:
     with torch.no_grad():  # sync() must replace these parameters
         for parameter in model.parameters():
             parameter.add_(gln.rank())
-    wrap = gln.CrossBarrier(optimizer, model) if arguments.cross_barrier else None
-    optimizer = wrap or gln.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    fusion = {"fusion_bytes": arguments.fusion_bytes}
+    wrap = gln.CrossBarrier(optimizer, model, **fusion) if arguments.cross_barrier else None
+    optimizer = wrap or gln.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **fusion)
     resets: list[int] = []
     state = gln.elastic.TorchState(model=model, optimizer=optimizer, step=0, worlds=[])
     state.register_reset_callbacks([lambda: resets.append(gln.size())])
@@ -92,6 +93,7 @@ if __name__ == "__main__":
     parser.add_argument("--commit-every", type=int, default=1)
     parser.add_argument("--pause", type=float, default=0.03, help="seconds after each step")
     parser.add_argument("--cross-barrier", action="store_true")
+    parser.add_argument("--fusion-bytes", type=float)
     parser.add_argument("--reference", type=json.loads, metavar="WORLDS")
     chosen = parser.parse_args()
     if chosen.reference is not None:

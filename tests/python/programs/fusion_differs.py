@@ -1,0 +1,41 @@
+"""Ranks fuse gradients differently: fusion_differs.py WRAP WAY. Each rank prints the error that it gets.
+
+WRAP is DistributedOptimizer or CrossBarrier. Rank 1 passes another `fusion_bytes` than rank 0 (WAY is `bytes`), freezes
+another parameter before wrapping (`frozen`), or joins at once (`joins`).
+"""
+
+from __future__ import annotations
+
+import sys
+
+import gleaner.torch as gln
+import torch
+from checking import raises
+from gleaner import FailedPreconditionError
+from small_training import momentum, net, take_step
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    gln.init()
+    wrap, way = sys.argv[1:]
+    model = net()
+    fusion_bytes = 1000
+    if gln.rank() == 1:
+        if way == "frozen":
+            model.first.bias.requires_grad_(False)
+        else:
+            fusion_bytes = None
+    if wrap == "CrossBarrier":
+        optimizer = gln.CrossBarrier(momentum(model), model, fusion_bytes=fusion_bytes)
+    else:
+        optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters(), fusion_bytes=fusion_bytes)
+
+    def train() -> None:
+        if gln.rank() == 1 and way == "joins":
+            gln.join()
+        take_step(model, optimizer, 0, detour=True)
+        optimizer.synchronize()
+
+    print(f"rank {gln.rank()}: {raises(FailedPreconditionError, train)}", flush=True)
+    gln.push_pull(torch.ones(1), name="all have printed")
+    gln.shutdown(failed=True)
