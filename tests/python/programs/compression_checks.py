@@ -49,6 +49,16 @@ def check_float16_has_the_bits_of_sums_of_float16() -> None:
         assert_same_parameters(model, expected)
 
 
+def check_bfloat16_has_the_bits_of_sums_of_bfloat16() -> None:
+    for more in ({}, {"fusion_bytes": 500}):
+        model, expected = net(), net()
+        optimizer = distributed(model, compression=gln.Compression.bf16, **more)
+        reference(expected, momentum(expected), 3, detour_rank=0, sent_as=torch.bfloat16)
+        for step in range(3):
+            take_step(model, optimizer, step, detour=gln.rank() == 0)
+        assert_same_parameters(model, expected)
+
+
 def check_gradients_are_sent_as_float16() -> None:
     model = net()
     optimizer = distributed(model, compression=gln.Compression.fp16, name="small")
@@ -56,6 +66,15 @@ def check_gradients_are_sent_as_float16() -> None:
     plan = gln.tensor_plan("small.gradient.first.weight")
     assert sum(plan["partition_bytes"]) == 2 * model.first.weight.numel(), plan
     assert all(each.grad.dtype is torch.float32 for each in model.first.parameters())
+
+
+def check_an_overflow_is_infinite_on_all_ranks() -> None:
+    model = torch.nn.Linear(4, 4)
+    optimizer = distributed(model, compression=gln.Compression.fp16)
+    scale = 1e6 if gln.rank() == 0 else 1.0
+    (model(torch.ones(1, 4)).sum() * scale).backward()
+    assert torch.isinf(model.weight.grad).all()
+    del optimizer
 
 
 def check_other_floating_types_become_float16() -> None:

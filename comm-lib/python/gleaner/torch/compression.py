@@ -35,6 +35,12 @@ def sent_as(compression: Any, tensor: torch.Tensor) -> Optional[DataType]:
     return getattr(compression, "sent_as", None) if tensor.dtype == torch.float32 else None
 
 
+def compressed(compression: Compressor, tensor: torch.Tensor) -> tuple[torch.Tensor, Any, Optional[DataType]]:
+    """Returns the tensor to send, the second argument of decompress(), and what sent_as() returns."""
+    by_library = sent_as(compression, tensor)
+    return (tensor, None, by_library) if by_library is not None else (*compression.compress(tensor), None)
+
+
 class NoneCompressor:
     """Sends tensors as they are."""
 

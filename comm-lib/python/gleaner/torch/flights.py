@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Optional
 
 import torch
 
@@ -10,9 +11,9 @@ from gleaner import exchange
 from gleaner.errors import InvalidArgumentError
 from gleaner.exchange import PushPullOptions
 from gleaner.lasting import LastingInputs
-from gleaner.session import Session
+from gleaner.session import DataType, Session
 from gleaner.torch.claims import Claims
-from gleaner.torch.compression import Compressor
+from gleaner.torch.compression import Compressor, compressed
 from gleaner.torch.recycled import RecycledTensors
 from gleaner.torch.sent_tensors import Pack, SentTensor
 from gleaner.torch.slots import Slot
@@ -47,8 +48,9 @@ class Flights:
     def declare(self, slots: Iterable[Slot]) -> None:
         """Declares the tensors that carry gradients of `slots`, in this order."""
         for each in self._tensors_of(slots):
-            tensor, _ = self._compression.compress(each.template())
-            self._session.declare(each.name, TORCH.elements(tensor), TORCH.data_type(tensor), each.priority)
+            tensor, _, sent_as = compressed(self._compression, each.template())
+            shape = TORCH.elements(tensor), TORCH.data_type(tensor)
+            self._session.declare(each.name, *shape, each.priority, sent_as=sent_as)
 
     def _tensors_of(self, slots: Iterable[Slot]) -> list[SentTensor]:
         return list(dict.fromkeys(self._sent_of[slot] for slot in slots))
@@ -84,14 +86,14 @@ class Flights:
 
     def _start(self, sent: SentTensor) -> None:
         gradients = sent.gradients()
-        tensor, sent.context = self._compression.compress(gradients)
+        tensor, sent.context, sent_as = compressed(self._compression, gradients)
         sent.is_compressed = tensor is not gradients
-        in_place = sent.is_compressed or self._prepare(sent, gradients)
-        sent.handle = self._push_pull(sent, tensor, in_place)
+        in_place = sent.is_compressed or self._prepare(sent, gradients, sent_as)
+        sent.handle = self._push_pull(sent, tensor, in_place, sent_as)
 
-    def _prepare(self, sent: SentTensor, gradients: torch.Tensor) -> bool:
+    def _prepare(self, sent: SentTensor, gradients: torch.Tensor, sent_as: Optional[DataType]) -> bool:
         """Prepares to send `gradients` themselves. Returns whether the average may overwrite them."""
-        if not is_lazy(gradients):
+        if sent_as is None and not is_lazy(gradients):  # the library sends what it rounds from memory of its own
             self._lasting.register_if_unmoved(sent.name, TORCH, gradients)
         if not sent.is_overwritable():
             return False
@@ -127,9 +129,10 @@ class Flights:
     def give_zeros(self, slots: Iterable[Slot]) -> None:
         """Contributes zeros to averages that other ranks make, waits for these averages and discards them."""
         zeros = [
-            (each, self._compression.compress(torch.zeros_like(each.template()))[0]) for each in self._tensors_of(slots)
+            (each, *compressed(self._compression, torch.zeros_like(each.template())))
+            for each in self._tensors_of(slots)
         ]
-        handles = [self._push_pull(sent, tensor, in_place=True) for sent, tensor in zeros]
+        handles = [self._push_pull(sent, tensor, True, sent_as) for sent, tensor, _, sent_as in zeros]
         for handle in handles:
             self._session.synchronize(handle)
 
@@ -153,8 +156,10 @@ class Flights:
         self._in_flight.clear()
         self._claims.clear()
 
-    def _push_pull(self, sent: SentTensor, gradients: torch.Tensor, in_place: bool) -> int:
-        options = PushPullOptions(name=sent.name, priority=sent.priority, in_place=in_place)
+    def _push_pull(
+        self, sent: SentTensor, gradients: torch.Tensor, in_place: bool, sent_as: Optional[DataType]
+    ) -> int:
+        options = PushPullOptions(name=sent.name, priority=sent.priority, in_place=in_place, sent_as=sent_as)
         return exchange.push_pull_async(self._session, self._averages, gradients, options)
 
     def _claim(self, sent: SentTensor, gradients: torch.Tensor) -> None:

@@ -202,7 +202,9 @@ def DistributedOptimizer(
         wait: "backward": backward() waits for averages. "step": step() or synchronize() waits, and every use of a
             gradient before that is an error. Not used with `asynchronous`.
         name: Prefix of the names of tensors; None: optimizer.0, optimizer.1, … in the order of construction.
-        compression: Compression.fp16 sends gradients as float16. An object with compress() and decompress() of
+        compression: Compression.fp16 and Compression.bf16 send gradients with 16 bits: each worker's gradient is rounded
+            once, and so is the average, whose sum is float32. A float32 gradient that is too large for float16 becomes
+            infinite on all ranks, so GradScaler skips the step. An object with compress() and decompress() of
             gleaner.torch.compression.Compressor does as these say; the constructor calls its compress() once for each
             parameter, to learn the size and type of the tensors to send. The same on all ranks; not used with
             `asynchronous`.
