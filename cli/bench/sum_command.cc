@@ -13,6 +13,7 @@
 #include "cli/bench/data.h"
 #include "cli/bench/tensors.h"
 #include "cli/fleet_flags.h"
+#include "common/base/accumulator.h"
 #include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -24,6 +25,7 @@ namespace {
 
 struct BenchSumFlags {
   std::string dtype = "fp32";
+  std::string to;  // empty: the sources' type
   std::string bytes = "64MiB";
   uint32_t sources = 2;
   std::string kernel;
@@ -39,7 +41,7 @@ struct Rates {
 // Owns the sources and the result of a sum.
 class Operands {
  public:
-  static absl::StatusOr<Operands> make(DataType type, size_t bytes, uint32_t sources) {
+  static absl::StatusOr<Operands> make(DataType type, size_t bytes, uint32_t sources, size_t result_bytes) {
     Operands made;
     for (uint32_t i = 0; i < sources; ++i) {
       GLN_ASSIGN_OR_RETURN(AlignedBytes source, AlignedBytes::make(bytes));
@@ -47,7 +49,7 @@ class Operands {
       made.pointers_.push_back(source.data());
       made.sources_.push_back(std::move(source));
     }
-    GLN_ASSIGN_OR_RETURN(made.result_, AlignedBytes::make(bytes));
+    GLN_ASSIGN_OR_RETURN(made.result_, AlignedBytes::make(std::max(bytes, result_bytes)));  // copies go there, too
     return made;
   }
 
@@ -67,8 +69,12 @@ double thread_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// Returns whether a sum rounds one source to a narrower type, as compression does.
+bool narrows(DataType type, DataType to, size_t sources) { return sources == 1 && is_narrow(to) && !is_narrow(type); }
+
 // Alternates between sums and copies, so that both run under the same load and with the same caches.
-Rates measure(const kernels::Kernels& kernels, DataType type, size_t bytes, Operands& operands, double seconds) {
+Rates measure(const kernels::Kernels& kernels, DataType type, DataType to, size_t bytes, Operands& operands,
+              double seconds) {
   constexpr size_t kLeastBytes = size_t{1} << 20;  // to sum or copy between two readings of the clock
   const size_t repeats = std::max<size_t>(1, kLeastBytes / bytes);
   const size_t sources = operands.sources().size();
@@ -82,18 +88,30 @@ Rates measure(const kernels::Kernels& kernels, DataType type, size_t bytes, Oper
   std::vector<double> copies;
   const double end = thread_seconds() + seconds;
   while (thread_seconds() < end || sums.size() < 3) {
-    sums.push_back(seconds_of([&](size_t) { kernels.sum(type, operands.sources(), operands.result(), elements, 1); }));
+    sums.push_back(seconds_of([&](size_t) {
+      if (narrows(type, to, sources)) {
+        kernels.narrow(to, operands.sources()[0], operands.result(), elements);
+      } else {
+        kernels.sum(type, to, operands.sources(), operands.result(), elements, 1);
+      }
+    }));
     copies.push_back(seconds_of([&](size_t i) {
       std::memcpy(operands.result(), operands.sources()[(sums.size() + i) % sources], bytes);
       asm volatile("" : : "r"(operands.result()) : "memory");  // keeps the compiler from removing the copy
     }));
   }
-  return {.sum = static_cast<double>((sources + 1) * bytes) / upper_median(sums),
+  return {.sum = static_cast<double>(sources * bytes + elements * size_of(to)) / upper_median(sums),
           .memcpy = static_cast<double>(2 * bytes) / upper_median(copies)};
 }
 
 absl::Status run_bench_sum(const BenchSumFlags& flags) {
   const std::optional<DataType> type = parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
+  const DataType to = flags.to.empty() ? *type : *parse_data_type(flags.to);
+  if (to != *type && (accumulator_of(to) != accumulator_of(*type) || is_narrow(to) == is_narrow(*type))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sums of ", flags.dtype, " can't have the type ", flags.to,
+                     "; --to takes fp16 or bf16 for fp32, fp32 for fp16 and bf16, or the type of --dtype"));
+  }
   GLN_ASSIGN_OR_RETURN(const uint64_t bytes, parse_bytes(flags.bytes));
   if (bytes == 0 || bytes % size_of(*type) != 0) {
     return absl::InvalidArgumentError(
@@ -103,11 +121,13 @@ absl::Status run_bench_sum(const BenchSumFlags& flags) {
   const uint64_t tensors = uint64_t{flags.sources} + 1;
   // Compared by division, since the product of a large --bytes would wrap around.
   GLN_RETURN_IF_ERROR(check_memory(bytes > UINT64_MAX / tensors ? UINT64_MAX : bytes * tensors));
-  GLN_ASSIGN_OR_RETURN(Operands operands, Operands::make(*type, bytes, flags.sources));
-  const Rates rates = measure(kernels, *type, bytes, operands, flags.seconds);
+  GLN_ASSIGN_OR_RETURN(Operands operands,
+                       Operands::make(*type, bytes, flags.sources, bytes / size_of(*type) * size_of(to)));
+  const Rates rates = measure(kernels, *type, to, bytes, operands, flags.seconds);
   if (flags.json) {
     nlohmann::ordered_json line;
     line["dtype"] = flags.dtype;
+    line["to"] = std::string(name_of(to));
     line["bytes"] = bytes;
     line["sources"] = flags.sources;
     line["kernel"] = std::string(kernels.name());
@@ -116,10 +136,10 @@ absl::Status run_bench_sum(const BenchSumFlags& flags) {
     line["ratio"] = rates.sum / rates.memcpy;
     std::cout << line << "\n";
   } else {
+    const std::string types = to == *type ? flags.dtype : absl::StrCat(flags.dtype, " to ", flags.to);
     std::cout << absl::StrFormat("%s sums of %d sources of %s %s: %s/s read and written, %.2f of memcpy's %s/s\n",
                                  std::string(kernels.name()), flags.sources, format_bytes(static_cast<double>(bytes)),
-                                 flags.dtype, format_bytes(rates.sum), rates.sum / rates.memcpy,
-                                 format_bytes(rates.memcpy));
+                                 types, format_bytes(rates.sum), rates.sum / rates.memcpy, format_bytes(rates.memcpy));
   }
   if (!std::cout.flush()) return absl::UnavailableError("cannot write the result to standard output");
   return absl::OkStatus();
@@ -131,6 +151,10 @@ void add_bench_sum(flags::Command& bench, Context& context) {
   auto flags = std::make_shared<BenchSumFlags>();
   flags::Command command = bench.add_command("sum", "Measure how fast this machine sums, compared with memcpy");
   add_data_type_flag(command, flags->dtype, "Data type").show_default();
+  command
+      .add_text("--to", flags->to,
+                "Data type of the result [default: that of the sources]; a sum of one source is what compression does")
+      .one_of({"fp32", "fp64", "fp16", "bf16", "int32"});
   command.add_text("--bytes", flags->bytes, "Size of each source: 64MiB or 67108864").show_default();
   command.add_number("--sources", flags->sources, "Tensors in each sum").between(1, 1024).show_default();
   flags::add_kernel(command, flags->kernel);

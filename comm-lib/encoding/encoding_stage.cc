@@ -9,11 +9,6 @@
 #include "common/base/status_macros.h"
 
 namespace gleaner::encoding {
-namespace {
-
-constexpr size_t kBlockElements = 4096;  // are encoded and counted while they are in the first-level cache
-
-}  // namespace
 
 absl::Status EncodingStage::on_event(const pipeline::Event& event) {
   if (!std::holds_alternative<pipeline::Commit>(event)) return absl::OkStatus();
@@ -84,12 +79,7 @@ void EncodingStage::encode(uint32_t part) {
   const plan::Tensor& tensor = tensor_of(part);
   const std::byte* from = piece.request.input.bytes().data() + (parts_[part].offset - piece.offset);
   const MutableBytes to = travelling(part);
-  for (size_t begin = 0; begin < elements_of(part); begin += kBlockElements) {
-    const size_t block = std::min(elements_of(part) - begin, kBlockElements);
-    const std::byte* source = from + begin * size_of(tensor.memory->type);
-    kernels_.sum(tensor.memory->type, tensor.type, {&source, 1}, to.data() + begin * size_of(tensor.type), block, 1);
-    counts_.losses += kernels_.count_losses(tensor.type, source, block);
-  }
+  counts_.losses += kernels_.narrow(tensor.type, from, to.data(), elements_of(part));
   counts_.elements += elements_of(part);
   pipeline::PieceRequest encoded{{.id = pipeline::kEncodingBit | part,
                                   .tensor = parts_[part].tensor,

@@ -2,6 +2,7 @@
 
 #include <cpuid.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "absl/strings/str_cat.h"
@@ -83,14 +84,24 @@ void Kernels::sum(DataType from, DataType to, std::span<const std::byte* const> 
   function_of(*variant_, from, to)(sources.data(), sources.size(), result, elements, divisor);
 }
 
-Losses Kernels::count_losses(DataType to, const std::byte* source, size_t elements) const {
+Losses Kernels::narrow(DataType to, const std::byte* source, std::byte* result, size_t elements) const {
+  constexpr size_t kBlock = 4096;  // elements that are rounded and counted while they are in the first-level cache
   const bool is_float16 = to == DataType::kFloat16;
   // The largest finite values are 65504 and 2^128 - 2^120. Half of the last place above them, a tie rounds to infinity.
-  const float clipped = is_float16 ? 65520.0F : 0x1.FFp127F;
   // Half of the least subnormal value, a tie, rounds to zero.
-  const float flushed = is_float16 ? 0x1p-25F : 0x1p-134F;
+  const LossLimits limits{.clipped = std::bit_cast<int32_t>(is_float16 ? 65520.0F : 0x1.FFp127F),
+                          .flushed = std::bit_cast<int32_t>(is_float16 ? 0x1p-25F : 0x1p-134F),
+                          .infinity = static_cast<uint16_t>(is_float16 ? 0x7C00 : 0x7F80)};
+  const SumFunction round = function_of(*variant_, DataType::kFloat32, to);
+  const ScopedFloatEnvironment environment;
   uint64_t counts[2] = {};
-  variant_->count_losses(source, elements, std::bit_cast<int32_t>(clipped), std::bit_cast<int32_t>(flushed), counts);
+  for (size_t begin = 0; begin < elements; begin += kBlock) {
+    const size_t block = std::min(kBlock, elements - begin);
+    const std::byte* const from = source + begin * size_of(DataType::kFloat32);
+    std::byte* const rounded = result + begin * size_of(to);
+    round(&from, 1, rounded, block, 1);
+    variant_->count_losses(from, rounded, block, limits, counts);
+  }
   return {counts[0], counts[1]};
 }
 

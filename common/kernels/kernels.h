@@ -60,9 +60,9 @@ class Kernels {
   void sum(DataType from, DataType to, std::span<const std::byte* const> sources, std::byte* result, size_t elements,
            uint32_t divisor) const;
 
-  // Returns how many of the fp32 elements at `source`, which needs no alignment, lose their value in `to`, fp16 or
-  // bf16.
-  Losses count_losses(DataType to, const std::byte* source, size_t elements) const;
+  // Rounds fp32 elements at `source` to `to`, fp16 or bf16, as sum() does with one source, and returns how many lose
+  // their value.
+  Losses narrow(DataType to, const std::byte* source, std::byte* result, size_t elements) const;
 
  private:
   explicit Kernels(const Variant* variant) : variant_(variant) {}

@@ -15,9 +15,17 @@ namespace gleaner::kernels {
 using SumFunction = void (*)(const std::byte* const* sources, size_t count, std::byte* result, size_t elements,
                              uint32_t divisor);
 
-// Adds, to counts[0] and counts[1], the numbers of fp32 elements that are clipped and flushed (losses.h).
-using LossFunction = void (*)(const std::byte* source, size_t elements, int32_t clipped, int32_t flushed,
-                              uint64_t* counts);
+// Which fp32 elements lose their value in a 16-bit type, by their bits without the sign.
+struct LossLimits {
+  int32_t clipped;    // from here on, finite values round to infinity
+  int32_t flushed;    // up to here, other values than zero round to zero
+  uint16_t infinity;  // bits of infinity in the 16-bit type
+};
+
+// Adds, to counts[0] and counts[1], the numbers of elements at `source` that are clipped and flushed. `rounded` has the
+// rounded elements, at most 2^31 of them.
+using LossFunction = void (*)(const std::byte* source, const std::byte* rounded, size_t elements,
+                              const LossLimits& limits, uint64_t* counts);
 
 struct Variant {
   const char* name;

@@ -175,7 +175,7 @@ TEST_P(EveryVariant, CountsTheElementsThatLoseTheirValue) {
   fill(DataType::kFloat32, std::as_writable_bytes(std::span(values)), random);
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     const std::byte* source = reinterpret_cast<const std::byte*>(values.data());
-    std::vector<uint16_t> rounded(values.size());
+    std::vector<uint16_t> rounded(values.size()), narrowed(values.size());
     kernels_.sum(DataType::kFloat32, type, {&source, 1}, reinterpret_cast<std::byte*>(rounded.data()), values.size(),
                  1);
     const int infinite = type == DataType::kFloat16 ? 0x7C00 : 0x7F80;
@@ -184,9 +184,23 @@ TEST_P(EveryVariant, CountsTheElementsThatLoseTheirValue) {
       expected.clipped += std::isfinite(values[i]) && (rounded[i] & 0x7FFF) == infinite;
       expected.flushed += values[i] != 0 && (rounded[i] & 0x7FFF) == 0;
     }
-    EXPECT_EQ(kernels_.count_losses(type, source, values.size()), expected);
+    EXPECT_EQ(kernels_.narrow(type, source, reinterpret_cast<std::byte*>(narrowed.data()), values.size()), expected);
+    EXPECT_EQ(narrowed, rounded);
     EXPECT_GT(expected.clipped, 0u);
     EXPECT_GT(expected.flushed, 0u);
+  }
+}
+
+TEST_P(EveryVariant, FindsTheOnlyElementThatLosesItsValue) {
+  for (const size_t at : {size_t{0}, size_t{31}, size_t{4095}, size_t{4096}, size_t{9998}}) {
+    for (const float lost : {1e6f, -1e-9f}) {
+      std::vector<float> values(9999, 1.0f);
+      values[at] = lost;
+      std::vector<uint16_t> narrowed(values.size());
+      const Losses losses = kernels_.narrow(DataType::kFloat16, reinterpret_cast<const std::byte*>(values.data()),
+                                            reinterpret_cast<std::byte*>(narrowed.data()), values.size());
+      EXPECT_EQ(losses, (lost > 1 ? Losses{.clipped = 1} : Losses{.flushed = 1})) << at;
+    }
   }
 }
 
