@@ -84,7 +84,9 @@ class Wrapper:
         """Makes copies and pickles objects of the user's class, which do not average: a session cannot be copied."""
         with self._lock:
             state = self._own.__getstate__()
-            return object.__new__, (type(self._own),), copy.deepcopy(state) if self.is_trained_elsewhere() else state
+            # LARS's classes cannot be pickled by name.
+            empty = getattr(self._own, "_empty", (object.__new__, (type(self._own),)))
+            return (*empty, copy.deepcopy(state) if self.is_trained_elsewhere() else state)
 
 
 def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
