@@ -40,7 +40,8 @@ std::optional<absl::string_view> optimizer_of_roll(const plan::Tensor& tensor) {
 }
 
 uint64_t parameters_of_roll(uint64_t elements, uint32_t ranks) {
-  return elements > 2 * uint64_t{ranks} ? elements - 2 * uint64_t{ranks} : 0;
+  const uint64_t of_ranks = kRollElementsOfRank * uint64_t{ranks};
+  return elements > of_ranks ? elements - of_ranks : 0;
 }
 
 }  // namespace gleaner::coordinator

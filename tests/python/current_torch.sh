@@ -13,4 +13,5 @@ fi
 "$venv/bin/python" -c 'import sys, torch; print(f"PyTorch {torch.__version__}, Python {sys.version.split()[0]}")'
 PYTHONPATH=comm-lib/python PYTHONDONTWRITEBYTECODE=1 \
   "$venv/bin/python" -m pytest -q tests/python/test_torch.py tests/python/test_numpy.py \
+  tests/python/test_lars.py tests/python/test_rates.py \
   tests/python/test_distributed.py tests/python/test_invited_summers.py tests/python/test_pytorch_document.py

@@ -1,4 +1,4 @@
-"""Tests packs of gradients: their layout, their pool, and ranks that differ in them."""
+"""Tests packs of gradients: their layout, their pool, their streams, and ranks that differ in them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from gleaner.torch.packs import Fusion, strides_of  # noqa: E402
 from gleaner.torch.pool import Pool  # noqa: E402
+from gleaner.torch.streams import StreamOrder  # noqa: E402
 
 
 def parameters(*sizes: int, kind: torch.dtype) -> list[torch.nn.Parameter]:
@@ -82,6 +83,32 @@ def test_places_of_a_pool_fill_it() -> None:
     assert pool.part(1, 3).tolist() == [1.0] + [3.0] * 120
 
 
+class Stream:
+    """Stands for a CUDA stream, as there may be no GPU. It records for which streams it waits."""
+
+    def __init__(self) -> None:
+        self.waits_for: list[Stream] = []
+
+    def record_event(self, event: Stream | None) -> Stream:
+        return self
+
+    def wait_event(self, event: Stream) -> None:
+        self.waits_for.append(event)
+
+
+def test_a_stream_follows_others_that_used_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = Stream(), Stream(), Stream()
+    order = StreamOrder(torch.device("cuda", 0))
+    for stream in (first, second, first):
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda device, stream=stream: stream)
+        order.join()
+    order.follow_all()
+    assert first.waits_for == [second]
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: third)
+    order.follow_all()
+    assert third.waits_for == [first, second]
+
+
 @pytest.mark.parametrize("wrap", ["DistributedOptimizer", "CrossBarrier"])
 def test_ranks_with_other_thresholds_get_an_error(wrap: str) -> None:
     assert_told(wrap, "bytes", "fusion_bytes is 1000 on rank 0 and None on rank 1; pass the same fusion_bytes")
@@ -94,6 +121,17 @@ def test_ranks_with_other_frozen_parameters_get_an_error() -> None:
 
 def test_a_rank_that_joins_with_another_threshold_gets_an_error() -> None:
     assert_told("DistributedOptimizer", "joins", "fusion_bytes is 1000 on rank 0 and None on rank 1")
+
+
+@pytest.mark.parametrize(
+    ("way", "wanted"),
+    [
+        ("dense", "share of sparsity is 0.7 on rank 0 and None on rank 1"),
+        ("chunks", "send different chunks with the same share of sparsity: pass the same Sparsity on all ranks"),
+    ],
+)
+def test_ranks_that_send_different_chunks_get_an_error(way: str, wanted: str) -> None:
+    assert_told("DistributedOptimizer", way, wanted)
 
 
 def assert_told(wrap: str, way: str, wanted: str) -> None:

@@ -33,9 +33,13 @@ NEVER_RAISE = {
     "gleaner.elastic.State.register_reset_callbacks",
     "gleaner.elastic.run",
     "gleaner.torch.DDPState",
+    "gleaner.torch.WarmUp.get_last_lr",
+    "gleaner.torch.WarmUp.state_dict",
+    "gleaner.torch.WarmUp.step",
     "gleaner.torch.elastic.TorchState",
     "gleaner.torch.elastic.TorchState.restore",
     "gleaner.torch.optimizer.AveragesGradients.skip_synchronize",
+    "gleaner.torch.optimizer.AveragesGradients.state_dict",
 }
 # Classes whose objects users get from DistributedOptimizer() and CrossBarrier().
 OPTIMIZERS = (

@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import json
 import time
+from typing import Any
 
 import torch
 from torch import nn
@@ -57,9 +58,11 @@ def work(arguments: argparse.Namespace) -> None:
     with torch.no_grad():  # sync() must replace these parameters
         for parameter in model.parameters():
             parameter.add_(gln.rank())
-    fusion = {"fusion_bytes": arguments.fusion_bytes}
-    wrap = gln.CrossBarrier(optimizer, model, **fusion) if arguments.cross_barrier else None
-    optimizer = wrap or gln.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **fusion)
+    more: dict[str, Any] = {"fusion_bytes": arguments.fusion_bytes}
+    if arguments.sparse:  # all chunks are sent, so the reference has the same bits
+        more["sparsity"] = gln.Sparsity(0, warm_up_steps=0, chunk_elements=100)
+    wrap = gln.CrossBarrier(optimizer, model, **more) if arguments.cross_barrier else None
+    optimizer = wrap or gln.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **more)
     resets: list[int] = []
     state = gln.elastic.TorchState(model=model, optimizer=optimizer, step=0, worlds=[])
     state.register_reset_callbacks([lambda: resets.append(gln.size())])
@@ -94,6 +97,7 @@ if __name__ == "__main__":
     parser.add_argument("--pause", type=float, default=0.03, help="seconds after each step")
     parser.add_argument("--cross-barrier", action="store_true")
     parser.add_argument("--fusion-bytes", type=float)
+    parser.add_argument("--sparse", action="store_true")
     parser.add_argument("--reference", type=json.loads, metavar="WORLDS")
     chosen = parser.parse_args()
     if chosen.reference is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,7 +44,7 @@ def sent() -> Iterator[list[str]]:
     push_pull = Session.push_pull_async
 
     def note(session: Session, tensor: int, source: int, output: int, op: Any, name: str, *rest: Any) -> int:
-        names.append(name.split(".", 2)[2])
+        names.append(re.sub(r"^optimizer\.\d+\.|(?<=\D)\.\d+$", "", name))
         return push_pull(session, tensor, source, output, op, name, *rest)
 
     with mock.patch.object(Session, "push_pull_async", note):
@@ -105,14 +106,16 @@ def check_small_gradients_are_sent_together() -> None:
 
 def check_gradients_that_stay_in_their_places_are_not_copied() -> None:
     model = net()
-    optimizer = distributed(model, fusion_bytes=math.inf)
+    optimizer = distributed(model, fusion_bytes=math.inf, backward_passes_per_step=2)
+    loss_of(model, gln.rank(), 1, detour=True).backward()
     take_step(model, optimizer, 0, detour=True)
     places = [each.grad.data_ptr() for each in model.parameters()]
     sizes = [each.numel() * 4 for each in model.parameters()]
-    for zeroed, copied in ((False, 0), (True, 6)):
+    for to_none, copied in ((False, 0), (True, 6)):
         with copies() as targets:
-            optimizer.zero_grad(set_to_none=zeroed)
-            loss_of(model, gln.rank(), 1, detour=True).backward()
+            optimizer.zero_grad(set_to_none=to_none)
+            for number in range(2):
+                loss_of(model, gln.rank(), number, detour=True).backward()
             optimizer.step()
         assert len(targets) == copied, targets
         assert [each.grad.data_ptr() for each in model.parameters()] == places
@@ -143,6 +146,29 @@ def check_only_a_rank_without_a_gradient_lacks_it() -> None:
     loss_of(alone, 0, 2, detour=True).backward()
     mine[0] += alone.sometimes.weight.grad
     assert equal(model.sometimes.weight.grad, ordered_sum(mine, gln.size()))
+
+
+class Recorder:
+    """Compresses nothing, and keeps copies of the tensors that are sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[torch.Tensor] = []
+
+    def compress(self, tensor: torch.Tensor) -> tuple[torch.Tensor, None]:
+        self.sent.append(tensor.clone())
+        return tensor, None
+
+    def decompress(self, tensor: torch.Tensor, context: None) -> torch.Tensor:
+        return tensor
+
+
+def check_gradients_that_no_rank_has_are_sent_as_zeros() -> None:
+    model, recorder = net(), Recorder()
+    optimizer = distributed(model, fusion_bytes=math.inf, compression=recorder)
+    for step, detour in enumerate((True, False)):
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(model, gln.rank(), step, detour).backward()
+        assert recorder.sent[-1][:110].any() == detour, "the first 110 elements are the gradients of `sometimes`"
 
 
 def check_a_pack_without_gradients_on_all_ranks_is_not_sent() -> None:
@@ -236,7 +262,7 @@ def check_compressors_get_packs() -> None:
             take_step(model, optimizer, step, detour=gln.rank() == 0)
         optimizer.synchronize()
         assert_same_parameters(model, expected)
-        plan = gln.tensor_plan(f"half.{wrap.__name__}.pack.0.sometimes.bias-first.weight")
+        plan = gln.tensor_plan(f"half.{wrap.__name__}.pack.0.sometimes.bias-first.weight.1050")
         assert sum(plan["partition_bytes"]) == 2 * sum(each.numel() for each in model.parameters()), plan
 
 

@@ -1,7 +1,8 @@
 """Ranks fuse gradients differently: fusion_differs.py WRAP WAY. Each rank prints the error that it gets.
 
 WRAP is DistributedOptimizer or CrossBarrier. Rank 1 passes another `fusion_bytes` than rank 0 (WAY is `bytes`), freezes
-another parameter before wrapping (`frozen`), or joins at once (`joins`).
+another parameter before wrapping (`frozen`), or joins at once (`joins`). Or it has no `sparsity` (`dense`), or other
+chunks (`chunks`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ if __name__ == "__main__":
     fusion_bytes = 1000
     if gln.rank() == 1:
         if way == "frozen":
-            model.first.bias.requires_grad_(False)
+            model.sometimes.weight.requires_grad_(False)
         else:
             fusion_bytes = None
     if wrap == "CrossBarrier":
         optimizer = gln.CrossBarrier(momentum(model), model, fusion_bytes=fusion_bytes)
+    elif way in ("dense", "chunks"):
+        sparsity = gln.Sparsity(0.7, warm_up_steps=0, chunk_elements=100)
+        if gln.rank() == 1:
+            sparsity = None if way == "dense" else gln.Sparsity(0.7, warm_up_steps=0, chunk_elements=50)
+        optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters(), sparsity=sparsity)
     else:
         optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters(), fusion_bytes=fusion_bytes)
 

@@ -10,6 +10,7 @@
 #include "common/control/member_messages.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/successor.h"
+#include "coordinator/planning/advice.h"
 #include "tests/unit/coordinator/fleet.h"
 
 namespace gleaner::coordinator {
@@ -482,7 +483,7 @@ TEST(Core, RollCallsOfDifferentSizesTellTheNumbersOfParameters) {
     return plan::Tensor{absl::StrCat("optimizer.0.gradient.", name), 8, DataType::kFloat32, priority};
   };
   const auto roll = [](uint64_t parameters) {
-    return plan::Tensor{"optimizer.0.roll", parameters + 2 * 2, DataType::kInt32, -1};
+    return plan::Tensor{"optimizer.0.roll", parameters + kRollElementsOfRank * 2, DataType::kInt32, -1};
   };
   rig.declare(0, {gradient("1.weight", 1), gradient("0.weight", 0), roll(2)});
   rig.declare(

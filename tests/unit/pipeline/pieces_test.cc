@@ -48,7 +48,7 @@ TEST(Pieces, AreWholePartitionsOfAboutAMebibyte) {
   EXPECT_EQ(check_tensor(pieces, plan, 3), 4u);
 }
 
-TEST(Pieces, OfCompressedTensorsCountTheMemoryOfRanks) {
+TEST(Pieces, CountTheMemoryOfCompressedTensors) {
   plan::Tensor tensor{"compressed", 1 << 19, DataType::kFloat16};
   tensor.memory = {DataType::kFloat32, tensor.elements};
   Pieces pieces;

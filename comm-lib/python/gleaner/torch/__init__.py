@@ -44,6 +44,7 @@ from gleaner.torch.compression import Compression
 from gleaner.torch.cross_barrier import CrossBarrier
 from gleaner.torch.ddp import DDPState, ddp_hook
 from gleaner.torch.joining import join
+from gleaner.torch.lars import LARS
 from gleaner.torch.operations import (
     accumulate,
     accumulate_async,
@@ -57,13 +58,18 @@ from gleaner.torch.operations import (
     unregister_memory,
 )
 from gleaner.torch.optimizer import DistributedOptimizer
+from gleaner.torch.rates import WarmUp, linear_scaling
+from gleaner.torch.sparsity import Sparsity
 
 __all__ = [
+    "LARS",
     "Compression",
     "CrossBarrier",
     "DDPState",
     "DistributedOptimizer",
     "GleanerError",
+    "Sparsity",
+    "WarmUp",
     "WorkersChanged",
     "accumulate",
     "accumulate_async",
@@ -78,6 +84,7 @@ __all__ = [
     "init",
     "is_initialized",
     "join",
+    "linear_scaling",
     "local_rank",
     "local_size",
     "poll",

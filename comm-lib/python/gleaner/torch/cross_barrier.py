@@ -262,7 +262,8 @@ def CrossBarrier(
         InvalidArgumentError: `optimizer` is LBFGS, contains another optimizer or was wrapped before, some of its
             parameters are not in `model`, `backward_passes_per_step` is below 1, or `fusion_bytes` is not above 0.
         TypeError: `optimizer` is not an optimizer, `model` is not a module, `compression` is not a compressor,
-            `fusion_bytes` is not a number, or a parameter that requires a gradient is not a dense tensor of a type that can be summed.
+            `fusion_bytes` is not a number, or a parameter that requires a gradient is not a dense tensor of a type that
+            can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
     return crossing(

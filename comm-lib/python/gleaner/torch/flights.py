@@ -55,27 +55,27 @@ class Flights:
     def _tensors_of(self, slots: Iterable[Slot]) -> list[SentTensor]:
         return list(dict.fromkeys(self._sent_of[slot] for slot in slots))
 
+    def runs(self) -> None:
+        """Returns None: averages update all elements of parameters."""
+        return None
+
     def __len__(self) -> int:
         return len(self._in_flight)
 
-    def __contains__(self, slot: Slot) -> bool:
-        return slot in self._in_flight
+    def __contains__(self, slot: Slot) -> bool:  # the hooks call it, and a look into a dict takes longer
+        return slot.stand_in is not None
 
     def all(self) -> list[Slot]:
         return list(self._in_flight)
 
-    def send(self, slot: Slot, why: str) -> None:
-        """Sends the noted parameter.grad. Until finish() every use of it raises an error with the message `why`."""
-        if slot.noted.layout is not torch.strided:
-            raise InvalidArgumentError(
-                f"the gradient of {slot.name} is sparse, and only dense gradients can be averaged: make its layer with "
-                "sparse=False (torch.nn.Embedding, torch.nn.EmbeddingBag)"
-            )
+    def send(self, slot: Slot) -> None:
+        """Sends the noted parameter.grad. Until finish() every use of it raises an error."""
+        slot.check_dense(slot.noted)
         sent = self._sent_of[slot]
         if sent.take(slot):
             self._start(sent)
         self._in_flight[slot] = None
-        slot.install_stand_in(why)
+        slot.install_stand_in()
 
     def send_incomplete(self) -> None:
         """Sends the packs that have only some of their gradients, with zeros for the others."""
@@ -113,8 +113,7 @@ class Flights:
                 changed.append(slot)
             slot.remove_stand_in()
             self._land(sent)
-            slot.parameter.grad = sent.average_of(slot)
-            slot.noted = None
+            slot.take_average(sent.average_of(slot))
         return changed
 
     def _land(self, sent: SentTensor) -> None:
@@ -156,9 +155,7 @@ class Flights:
         self._in_flight.clear()
         self._claims.clear()
 
-    def _push_pull(
-        self, sent: SentTensor, gradients: torch.Tensor, in_place: bool, sent_as: Optional[DataType]
-    ) -> int:
+    def _push_pull(self, sent: SentTensor, gradients: torch.Tensor, in_place: bool, sent_as: Optional[DataType]) -> int:
         options = PushPullOptions(name=sent.name, priority=sent.priority, in_place=in_place, sent_as=sent_as)
         return exchange.push_pull_async(self._session, self._averages, gradients, options)
 

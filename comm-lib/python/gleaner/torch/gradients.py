@@ -7,6 +7,7 @@ If several gradients wait to be sent, the gradient that the next forward pass ne
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Collection, Iterable, Mapping
 from typing import Callable, Optional
 
@@ -14,6 +15,7 @@ import torch
 
 from gleaner.errors import FailedPreconditionError, GleanerError
 from gleaner.session import Session
+from gleaner.torch import complaints
 from gleaner.torch.compression import Compressor
 from gleaner.torch.fingerprint import fingerprint_of
 from gleaner.torch.flights import Flights
@@ -24,14 +26,9 @@ from gleaner.torch.passes import Passes
 from gleaner.torch.roll_call import Roll, RollCall
 from gleaner.torch.sent_tensors import sent_tensors
 from gleaner.torch.slots import Slot
-
-_ADVICE = {
-    "backward": "call optimizer.synchronize() before you change gradients of fewer backward passes than "
-    "backward_passes_per_step, and do not use them in hooks",
-    "step": "call optimizer.synchronize() before you clip, scale, zero or read gradients, or leave out wait='step'",
-    "forward": "call optimizer.synchronize() before you clip, scale or read gradients, and zero them by "
-    "optimizer.zero_grad() alone",
-}
+from gleaner.torch.sparse_flights import SparseFlights
+from gleaner.torch.sparse_step import Runs
+from gleaner.torch.sparsity import Sparsity
 
 
 class Gradients:
@@ -54,6 +51,8 @@ class Gradients:
     which backward() computes gradients. A parameter's priority is its place among `named_parameters`. Without
     `prioritize` all priorities are equal, and gradients are sent in the order of declaration.
 
+    With `sparsity` only important chunks of gradients are sent (sparse_flights.py), and `sparse` is not None.
+
     With `fusion_bytes` small gradients are sent in packs (packs.py). A gradient in a pack counts as sent when it waits
     for the others of its pack. A pack that lacks a gradient on this rank is sent after the roll call.
     """
@@ -70,19 +69,28 @@ class Gradients:
         name: str | None,
         compression: Compressor,
         fusion_bytes: Optional[float] = None,
+        sparsity: Optional[Sparsity] = None,
     ) -> None:
         self._wait, self._given_name = wait, name
         names = {parameter: name for name, parameter in named_parameters}
         self._slots = [
-            Slot(parameter, name, priority=place if prioritize else 0)
+            Slot(parameter, name, priority=place if prioritize else 0, why=complaints.of_use(wait, name, "used"))
             for place, (parameter, name) in enumerate(names.items())
         ]
         self._passes = PassCount(passes_per_step, names)
         self._slot_of: dict[torch.nn.Parameter, Slot] = {each.parameter: each for each in self._slots}
         self._trainable = {each: None for each in self._slots if each.parameter.requires_grad}
         generated = self._slots[::-1]  # in the order in which backward() computes gradients
-        self._fusion = Fusion.of([each.parameter for each in generated], fusion_bytes)
-        self._flights = Flights(sent_tensors(generated, self._fusion), compression)
+        self.sparse: SparseFlights | None = None
+        if sparsity is None:
+            self._fusion = Fusion.of([each.parameter for each in generated], fusion_bytes)
+            self._flights = Flights(sent_tensors(generated, self._fusion), compression)
+        else:
+            self._fusion = Fusion(fusion_bytes or 0, (), 0, sparsity.share)
+            myself = weakref.ref(self)  # no cycle, so that __del__() runs when the program drops the optimizer
+            self._flights = self.sparse = SparseFlights(
+                generated, sparsity, fusion_bytes, compression, lambda: myself()._momenta(sparsity.momentum)
+            )
         self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
         self._overdue: dict[torch.nn.Parameter, Slot] = {}  # slots that postpone() left in flight
         self._sent_zeros: set[Slot] = set()  # overdue slots without a gradient, for which this rank sent zeros
@@ -112,7 +120,16 @@ class Gradients:
         self._flights.enter(session, name)
         self._flights.declare(reversed(self._trainable))
         self._fingerprinted = False  # whether a roll call of the Session has had the fingerprint of the parameters
-        self._roll = RollCall(session, f"{name}.roll", len(self._slots), self._fusion)
+        fusion = self._fusion
+        fingerprint = self.sparse.fingerprint if self.sparse is not None else lambda: fusion.fingerprint
+        self._roll = RollCall(session, f"{name}.roll", len(self._slots), fusion, fingerprint)
+
+    def _momenta(self, momentum: float | None) -> dict[torch.nn.Parameter, float]:
+        return {
+            parameter: group["momentum"] if momentum is None else momentum
+            for group in self.optimizer().param_groups
+            for parameter in group["params"]
+        }
 
     def _reset_step(self) -> None:
         self._passes.reset()
@@ -204,28 +221,15 @@ class Gradients:
                 "which averages nothing, and call backward() for the loss with the penalty"
             )
         if slot in self._flights:
-            raise FailedPreconditionError(self._why_not_again(slot))
+            is_overdue = slot.parameter in self._overdue
+            raise FailedPreconditionError(
+                complaints.of_second_gradient(self._wait, slot.name, is_overdue, self._passes.per_step)
+            )
         if self._wait == "forward" and slot not in self._trainable:
             raise FailedPreconditionError(
                 f"{slot.name} required no gradient when CrossBarrier was called, and requires one now; call "
                 "CrossBarrier before parameters are frozen, or use DistributedOptimizer"
             )
-
-    def _why_not_again(self, slot: Slot) -> str:
-        if slot.parameter in self._overdue:
-            return (
-                f"{slot.name} was used before its last update, since the module that holds it was not called; call "
-                "optimizer.synchronize() before the forward pass, or use DistributedOptimizer"
-            )
-        if self._wait == "backward":
-            return (
-                f"the gradient of {slot.name} was computed twice within one backward pass: a parameter that several "
-                "checkpointed segments share needs checkpoint(..., use_reentrant=False)"
-            )
-        return (
-            f"the gradient of {slot.name} was computed more than {self._passes.per_step} times before "
-            "optimizer.step() or synchronize(); raise backward_passes_per_step to accumulate gradients"
-        )
 
     def start_averaging(self, inner: bool) -> bool:
         """Implements PassParticipant.start_averaging()."""
@@ -253,6 +257,10 @@ class Gradients:
         """Returns the slots with gradients that the last averaging round has not averaged."""
         by_hand = [each for each in self._without_gradient if each.parameter.grad is not None]
         return list(dict.fromkeys([*self._flights.all(), *self._unsent, *by_hand]))
+
+    def runs(self) -> dict[torch.nn.Parameter, Runs] | None:
+        """Returns the elements of each parameter that a step now updates; None: all elements."""
+        return self._flights.runs() if self._averaged else None
 
     def check_pass(self) -> None:
         """Raises FailedPreconditionError unless the last backward pass has ended without an error."""
@@ -300,15 +308,15 @@ class Gradients:
         self._roll.start(has, self._steps + 1, self._averaging_rounds, fingerprint)
 
     def _send(self, slot: Slot) -> None:
-        self._flights.send(slot, self._why_not(slot, "used"))
+        self._flights.send(slot)
         self._unsent.pop(slot, None)
 
     def finish_averaging(self) -> None:
         """Implements PassParticipant.finish_averaging(): waits for the roll call and all averages of this round."""
         try:
             roll = self._roll.finish()
-            roll.check_packs()
-            missing = [each for ranks, each in zip(roll.has, self._slots) if ranks > 0 and each not in self._flights]
+            roll.check_sent()
+            missing = [each for each in self._had(roll) if each not in self._flights]
             self._send_without(missing)
             self._flights.send_incomplete()
             changed = self._flights.finish(self._flights.all())
@@ -320,6 +328,10 @@ class Gradients:
         self._without_gradient = [each for each in self._slots if each.parameter.grad is None]
         self._passes.restart()
         self._averaged = True
+
+    def _had(self, roll: Roll) -> list[Slot]:
+        """Returns the slots whose gradients some rank has."""
+        return [each for each, ranks in zip(self._slots, roll.has.tolist()) if ranks > 0]
 
     def _send_without(self, slots: Iterable[Slot]) -> None:
         """Sends parameter.grad, or zeros if it is None, for slots without a gradient from this rank's backward()."""
@@ -353,12 +365,12 @@ class Gradients:
         If all ranks have joined, it ends this rank's absence instead.
         """
         roll = self._roll.finish()
-        roll.check_packs()
+        roll.check_sent()
         if roll.all_joined():
             self._reset_step()
             self._steps = int(abs(roll.steps).max()) - 1
             return roll
-        self._flights.give_zeros(each for ranks, each in zip(roll.has, self._slots) if ranks > 0)
+        self._flights.give_zeros(self._had(roll))
         roll.check()
         self.begin_absence()
         return roll
@@ -386,9 +398,9 @@ class Gradients:
         """Waits until the gradients of `parameters`, which postpone() left in flight, are averages."""
         if self._roll.pending:
             roll = self._roll.finish()
-            roll.check_packs()
+            roll.check_sent()
             roll.check()
-            self._sent_zeros.intersection_update(each for each, ranks in zip(self._slots, roll.has) if ranks == 0)
+            self._sent_zeros.difference_update(self._had(roll))
         slots = [self._overdue.pop(parameter) for parameter in parameters]
         changed = self._flights.finish(slots)
         if changed:
@@ -397,13 +409,7 @@ class Gradients:
             slot.parameter.grad = None
 
     def _changed(self, slot: Slot) -> FailedPreconditionError:
-        return FailedPreconditionError(self._why_not(slot, "changed"))
-
-    def _why_not(self, slot: Slot, done: str) -> str:
-        return (
-            f"the gradient of {slot.name} was {done} after backward() made it and before its average was in place: "
-            f"{_ADVICE[self._wait]}"
-        )
+        return FailedPreconditionError(complaints.of_use(self._wait, slot.name, "changed"))
 
     def _forget_in_flight(self) -> None:
         self._flights.forget()

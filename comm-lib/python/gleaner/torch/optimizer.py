@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,11 @@ from gleaner.torch.compression import Compression, Compressor, check_compression
 from gleaner.torch.deltas import Deltas
 from gleaner.torch.gradients import Gradients
 from gleaner.torch.packs import check_fusion_bytes
+from gleaner.torch.sparse_step import check_steps_in_runs, step_in_runs
+from gleaner.torch.sparsity import Sparsity, check_sparsity
 from gleaner.torch.wrapper import Wrapper, check_optimizer, mixed, parameters_of
+
+_SPARSITY = "gleaner.sparsity"  # entry of state_dict()
 
 
 class AveragesGradients(Wrapper):
@@ -50,10 +55,48 @@ class AveragesGradients(Wrapper):
             self.synchronize()
         try:
             with self._lock:
-                return self._own.step(*args, **kwargs)
+                return self._step_own(args, kwargs)
         finally:
             self._gradients.end_step()
             self.note_step()
+
+    def _step_own(self, args: Any, kwargs: Any) -> Any:
+        """Lets the user's optimizer step for the elements that the averages update."""
+        closure = self._closure.find(args, kwargs) if self._gradients.sparse is not None else None
+        if closure is not None:  # its averages tell which elements to update
+            loss = closure()
+            args, kwargs = self._closure.replaced(args, kwargs, None)
+        runs = self._gradients.runs()
+        result = self._own.step(*args, **kwargs) if runs is None else step_in_runs(self._own, runs, args, kwargs)
+        return result if closure is None else loss
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Returns the state of the wrapped optimizer after its last step. Any thread may call it.
+
+        With `sparsity` the entry "gleaner.sparsity" has what the next steps need. Its history is that of this rank:
+        ranks that load the state of another rank go on with that rank's history.
+        """
+        with self._lock:
+            state = super().state_dict(*args, **kwargs)
+            if self._gradients.sparse is None:
+                return state
+            sparse = self._gradients.sparse.state()
+            return {**state, _SPARSITY: copy.deepcopy(sparse) if self.is_trained_elsewhere() else sparse}
+
+    def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Loads a state into the wrapped optimizer. Takes the further arguments of its class.
+
+        Args:
+            state_dict: Result of state_dict() of an optimizer of this class, wrapped or not.
+
+        Raises:
+            InvalidArgumentError: The state was saved with another Sparsity, or for other parameters.
+        """
+        with self._lock:
+            if self._gradients.sparse is not None and _SPARSITY in state_dict:
+                self._gradients.sparse.load(state_dict[_SPARSITY])
+            own = {name: value for name, value in state_dict.items() if name != _SPARSITY}
+            return super().load_state_dict(own, *args, **kwargs)
 
     def _averaged(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         """Returns a closure that also averages the gradients."""
@@ -172,6 +215,7 @@ def DistributedOptimizer(
     name: Optional[str] = None,
     compression: Compressor = Compression.none,
     fusion_bytes: Optional[float] = None,
+    sparsity: Optional[Sparsity] = None,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer so that gradients are averaged over all ranks.
 
@@ -202,28 +246,32 @@ def DistributedOptimizer(
         wait: "backward": backward() waits for averages. "step": step() or synchronize() waits, and every use of a
             gradient before that is an error. Not used with `asynchronous`.
         name: Prefix of the names of tensors; None: optimizer.0, optimizer.1, … in the order of construction.
-        compression: Compression.fp16 and Compression.bf16 send gradients with 16 bits: each worker's gradient is rounded
-            once, and so is the average, whose sum is float32. A float32 gradient that is too large for float16 becomes
-            infinite on all ranks, so GradScaler skips the step. An object with compress() and decompress() of
+        compression: Compression.fp16 and Compression.bf16 send gradients with 16 bits. Each worker's gradient is
+            rounded once, and so is the average, whose sum is float32. A float32 gradient that is too large for float16
+            becomes infinite on all ranks, so GradScaler skips the step. An object with compress() and decompress() of
             gleaner.torch.compression.Compressor does as these say; the constructor calls its compress() once for each
             parameter, to learn the size and type of the tensors to send. The same on all ranks; not used with
             `asynchronous`.
         fusion_bytes: Gradients of parameters of at most this many bytes are sent in packs of more than this many bytes,
             each as one tensor, since many small tensors take longer than a large one. math.inf: all gradients of a type
             are sent as one tensor when backward() ends. None: every gradient is a tensor of its own. The same on all
-            ranks; not used with `asynchronous`. Averages have the same bits with every value. Wrap the optimizer after
-            parameters are frozen, moved and converted: packs are of the parameters that require a gradient now.
-            Source: GradientFlow §3.1 (lazy all-reduce; `fusion_bytes` is its threshold θ).
+            ranks; not used with `asynchronous`. Averages have the same bits with every value in jobs whose class of
+            bits is RankOrder. Wrap the optimizer after parameters are frozen, moved and converted: packs are of the
+            parameters that require a gradient now. Source: GradientFlow §3.1 (lazy all-reduce; θ is `fusion_bytes`).
+        sparsity: A Sparsity: a step sends and updates only the chunks of gradients that matter most, in packets of at
+            most `fusion_bytes` bytes (None: 4 MiB). Needs an optimizer that updates each element by its own gradient,
+            and dense parameters of one type on one device. Wrap the optimizer after parameters are frozen. The same on
+            all ranks; not used with `asynchronous`. Source: GradientFlow §3.2 (coarse-grained sparse communication).
 
     Returns:
         An optimizer of the class of `optimizer`, with its state and hyperparameters; use it in place of `optimizer`.
 
     Raises:
         InvalidArgumentError: `optimizer` was wrapped before; `named_parameters` lacks a parameter or has a name twice;
-            or another argument is out of range, or cannot be combined with the others.
+            `fusion_bytes` is not above 0; or another argument is out of range, or cannot be combined with the others.
         TypeError: `optimizer` is not an optimizer; `named_parameters` has elements that are not pairs; `asynchronous`
-            is not a bool; `compression` is not a compressor; or a parameter that requires a gradient is not a dense
-            tensor of a type that can be summed.
+            is not a bool; `compression` is not a compressor; `fusion_bytes` is not a number; or a
+            parameter that requires a gradient is not a dense tensor of a type that can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
     if not isinstance(asynchronous, bool):
@@ -233,9 +281,14 @@ def DistributedOptimizer(
     if staleness is not None and not asynchronous:
         raise InvalidArgumentError("staleness needs asynchronous=True: otherwise every step waits for all ranks")
     check_fusion_bytes(fusion_bytes)
+    check_sparsity(sparsity)
     if asynchronous:
+        if sparsity is not None:
+            raise InvalidArgumentError("sparsity must be None with asynchronous=True: no gradients are averaged")
         if fusion_bytes is not None:
-            raise InvalidArgumentError("fusion_bytes must be None with asynchronous=True: it fuses gradients, not changes")
+            raise InvalidArgumentError(
+                "fusion_bytes must be None with asynchronous=True: it fuses gradients, not changes"
+            )
         if backward_passes_per_step != 1:
             raise InvalidArgumentError(
                 "backward_passes_per_step must be 1 with asynchronous=True: to use several backward passes per step, "
@@ -257,6 +310,7 @@ def DistributedOptimizer(
         name,
         compression,
         fusion_bytes,
+        sparsity,
     )
 
 
@@ -270,14 +324,17 @@ def with_gradients(
     name: Optional[str],
     compression: Compressor,
     fusion_bytes: Optional[float] = None,
+    sparsity: Optional[Sparsity] = None,
 ) -> torch.optim.Optimizer:
     """Returns `optimizer` wrapped by `kind`, with Gradients of its parameters."""
     check_compression(compression)
     check_fusion_bytes(fusion_bytes)
     named = _named(optimizer, named_parameters)
+    if sparsity is not None:
+        check_steps_in_runs(optimizer, sparsity)
     distributed = mixed(kind, optimizer)
     distributed._gradients = Gradients(
-        process.current(), named, backward_passes_per_step, prioritize, wait, name, compression, fusion_bytes
+        process.current(), named, backward_passes_per_step, prioritize, wait, name, compression, fusion_bytes, sparsity
     )
     distributed._lock = distributed._gradients.lock
     distributed._gradients.optimizer = weakref.ref(distributed)

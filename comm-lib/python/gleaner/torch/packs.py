@@ -52,6 +52,7 @@ class Fusion:
 
     Attributes:
         fusion_bytes: Threshold θ in bytes; 0: no gradients are fused.
+        share: Sparsity.share; -1: all chunks are sent.
         packs: Lists of places in the sequence of parameters, in the order in which the packs are closed. The parameters
             of a pack have one type and one device.
         fingerprint: From 1 to 2**31 - 1; other packs most likely have another number. 0: there are no packs.
@@ -60,6 +61,7 @@ class Fusion:
     fusion_bytes: float
     packs: tuple[tuple[int, ...], ...]
     fingerprint: int
+    share: float = -1
 
     @classmethod
     def of(cls, parameters: Sequence[torch.Tensor], fusion_bytes: Optional[float]) -> Fusion:

@@ -40,7 +40,7 @@ class PassCount:
     def reset(self) -> None:
         """Forgets all passes, also a failed one."""
         self._passes = 0
-        self._reached: set[torch.nn.Parameter] = set()  # parameters whose gradients the running pass has computed
+        self._reached: set[int] = set()  # ids of parameters whose gradients the running pass has computed
         self._uncountable = False  # an inner pass has ended, and its outer pass may or may not have ended
         self._failed = False
 
@@ -55,14 +55,16 @@ class PassCount:
 
     def reach(self, parameter: torch.nn.Parameter) -> None:
         """Notes that the running pass has computed the gradient of `parameter`."""
-        self._reached.add(parameter)
+        self._reached.add(id(parameter))  # hash() of a tensor is slow
 
     def end_pass(self, inner: bool) -> bool:
         """Counts a pass that has ended; `inner` tells whether it ran within another pass.
 
         Returns whether the step has all of its passes.
         """
-        self._uncountable = inner and any(each.requires_grad and each not in self._reached for each in self._parameters)
+        self._uncountable = inner and any(
+            each.requires_grad and id(each) not in self._reached for each in self._parameters
+        )
         if self._uncountable and self.per_step > 1:
             return False
         self._reached.clear()

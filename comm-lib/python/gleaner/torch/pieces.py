@@ -40,8 +40,11 @@ def part_of(
     return part
 
 
-def check_divisible(optimizer: torch.optim.Optimizer) -> None:
-    """Raises InvalidArgumentError if it is known that `optimizer` cannot step for a part of its parameters."""
+def check_divisible(optimizer: torch.optim.Optimizer, unsupported: str = "CrossBarrier does") -> None:
+    """Raises InvalidArgumentError if it is known that `optimizer` cannot step for a part of its parameters.
+
+    The message begins with `unsupported`, and goes on with "not support".
+    """
     inner = [value for value in vars(optimizer).values() if hasattr(value, "param_groups")]
     step = vars(optimizer).get("step")
     of_scheduler = hasattr(step, "_with_counter") or hasattr(step, "_wrapped_by_lr_sched")
@@ -54,7 +57,7 @@ def check_divisible(optimizer: torch.optim.Optimizer) -> None:
     else:
         return
     raise InvalidArgumentError(
-        f"CrossBarrier does not support this {type(optimizer).__name__}, which {why}; use DistributedOptimizer"
+        f"{unsupported} not support this {type(optimizer).__name__}, which {why}; use DistributedOptimizer"
     )
 
 

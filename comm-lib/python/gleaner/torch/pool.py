@@ -18,18 +18,22 @@ class Pool:
 
     Args:
         parameters: In the order in which backward() makes their gradients.
+        multiple: The memory has a multiple of this number of elements. Elements behind the last gradient stay zero.
     """
 
     memory: torch.Tensor  # one dimension
+    rest: torch.Tensor  # the memory behind the last gradient
     places: list[torch.Tensor]  # by parameter: the view for its gradient, with the parameter's shape and memory format
 
-    def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
+    def __init__(self, parameters: Sequence[torch.Tensor], multiple: int = 1) -> None:
         first = parameters[0]
         sizes = [each.numel() for each in parameters]
         self._begins = [0, *itertools.accumulate(sizes)]
-        self.memory = torch.zeros(self._begins[-1], dtype=first.dtype, device=first.device)
+        elements = -(-self._begins[-1] // multiple) * multiple
+        self.memory = torch.zeros(elements, dtype=first.dtype, device=first.device)
+        self.rest = self.memory[self._begins[-1] :]
         self.places = [
-            # `.data` gives each view a version counter of its own, so that a change of one gradient is no change of all.
+            # `.data` gives each view a version counter of its own, so that a change of one is no change of all.
             self.memory.as_strided(each.shape, strides_of(each), begin).data
             for each, begin in zip(parameters, self._begins)
         ]

@@ -11,7 +11,9 @@ two ranks, and an optimizer of three parameters. Both ranks are in step 5; rank 
 The sum says that one rank has a gradient of parameter 2, and that both ranks are in the first averaging round of step
 5. A rank that has called join() answers with minus its step. In its first answer in a session a rank puts minus the
 fingerprint of its parameters in place of its round, which is 1 then. Behind the rounds each rank also puts the
-fingerprint of its packs (packs.py), and the bits of its `fusion_bytes` as float32.
+fingerprint of what it sends (its packs, or the chunks of the step), and the bits of two settings as float32: its
+`fusion_bytes` and the share of its `sparsity`. The coordinator knows the size of a roll call
+(coordinator/planning/advice.cc).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional
+from typing import Callable, Optional
 
 import numpy
 
@@ -41,8 +43,9 @@ class Roll:
     steps: numpy.ndarray  # int32, by rank
     rounds: numpy.ndarray  # int32, by rank: number of the averaging round within the step
     fingerprints: numpy.ndarray  # int32, by rank: fingerprint of the rank's parameters; 0 after its first answer
-    packs: numpy.ndarray  # int32, by rank: fingerprint of the rank's packs
+    sent: numpy.ndarray  # int32, by rank: fingerprint of the packs or chunks that the rank sends
     fusion_bytes: numpy.ndarray  # float32, by rank: as in Fusion
+    shares: numpy.ndarray  # float32, by rank: `share` as in Fusion
 
     def all_joined(self) -> bool:
         return bool((self.steps < 0).all())
@@ -75,21 +78,33 @@ class Roll:
             "gleaner.torch.join() when its data ends"
         )
 
-    def check_packs(self) -> None:
-        """Raises FailedPreconditionError, on every rank, if ranks have different packs, which cannot be summed."""
-        if (self.packs == self.packs[0]).all():
+    def check_sent(self) -> None:
+        """Raises FailedPreconditionError, on every rank, if ranks send different packs or chunks."""
+        if (self.sent == self.sent[0]).all():
             return
-        other = int(numpy.flatnonzero(self.packs != self.packs[0])[0])
+        other = int(numpy.flatnonzero(self.sent != self.sent[0])[0])
+        share, others_share = ("None" if self.shares[rank] < 0 else f"{self.shares[rank]:.7g}" for rank in (0, other))
+        if share != others_share:
+            raise FailedPreconditionError(
+                f"ranks send different parts of their gradients: the share of sparsity is {share} on rank 0 and "
+                f"{others_share} on rank {other}; pass the same sparsity on all ranks"
+            )
         mine, theirs = (told(float(self.fusion_bytes[rank])) for rank in (0, other))
         if mine != theirs:
             raise FailedPreconditionError(
-                f"ranks fuse gradients differently: fusion_bytes is {mine} on rank 0 and {theirs} on rank {other}; pass "
-                "the same fusion_bytes on all ranks"
+                f"ranks fuse gradients differently: fusion_bytes is {mine} on rank 0 and {theirs} on rank {other}; "
+                "pass the same fusion_bytes on all ranks"
+            )
+        if share != "None":
+            raise FailedPreconditionError(
+                f"rank 0 and rank {other} send different chunks with the same share of sparsity: pass the same "
+                "Sparsity on all ranks, freeze the same parameters, and after a checkpoint load the same state on all "
+                "ranks (gleaner.torch.broadcast_optimizer_state)"
             )
         raise FailedPreconditionError(
-            f"rank 0 and rank {other} have different packs of gradients with the same fusion_bytes of {mine}: before you "
-            "wrap the optimizer, freeze the same parameters on all ranks, and give them the same types and the same "
-            "memory format"
+            f"rank 0 and rank {other} have different packs of gradients with the same fusion_bytes of {mine}: before "
+            "you wrap the optimizer, freeze the same parameters on all ranks, and give them the same types and the "
+            "same memory format"
         )
 
     def _check_fingerprints(self) -> None:
@@ -110,11 +125,15 @@ class RollCall:
     """Makes the roll calls of one optimizer. Not thread safe.
 
     start() sends this rank's answer, and finish() waits for the answers of all ranks; pending tells whether a roll call
-    is between the two. `parameters` is the number of the optimizer's parameters, and `fusion` has its packs.
+    is between the two. `parameters` is the number of the optimizer's parameters, and `fusion` has its settings.
+    `fingerprint` returns that of what a step sends.
     """
 
-    def __init__(self, session: Session, name: str, parameters: int, fusion: Fusion) -> None:
+    def __init__(
+        self, session: Session, name: str, parameters: int, fusion: Fusion, fingerprint: Callable[[], int]
+    ) -> None:
         self._session, self._name, self._parameters, self._fusion = session, name, parameters, fusion
+        self._fingerprint = fingerprint
         self._handle: Optional[int] = None
         session.declare(name, self._elements(), DataType.INT32, _PRIORITY)
 
@@ -129,8 +148,9 @@ class RollCall:
         answer[: self._parameters] = has
         answer[self._parameters + rank] = step
         answer[self._parameters + ranks + rank] = -fingerprint or round
-        answer[self._parameters + 2 * ranks + rank] = self._fusion.fingerprint
-        answer[self._parameters + 3 * ranks + rank] = numpy.float32(self._fusion.fusion_bytes).view(numpy.int32)
+        answer[self._parameters + 2 * ranks + rank] = self._fingerprint()
+        for place, setting in enumerate((self._fusion.fusion_bytes, self._fusion.share), start=3):
+            answer[self._parameters + place * ranks + rank] = numpy.float32(setting).view(numpy.int32)
         options = PushPullOptions(average=False, name=self._name, priority=_PRIORITY, in_place=True)
         self._handle = exchange.push_pull_async(self._session, arrays.NUMPY, answer, options)
 
@@ -140,12 +160,12 @@ class RollCall:
     def finish(self) -> Roll:
         handle, self._handle = self._handle, None
         has, rest = numpy.split(self._session.synchronize(handle), [self._parameters])
-        steps, rounds, packs, fusion_bytes = numpy.split(rest, 4)
+        steps, rounds, sent, *settings = numpy.split(rest, 5)
         rounds, fingerprints = numpy.where(rounds < 0, 1, rounds), numpy.maximum(-rounds, 0)
-        return Roll(has, steps, rounds, fingerprints, packs, fusion_bytes.view(numpy.float32))
+        return Roll(has, steps, rounds, fingerprints, sent, *(each.view(numpy.float32) for each in settings))
 
     def _elements(self) -> int:
-        return self._parameters + 4 * self._session.rank_info.size
+        return self._parameters + 5 * self._session.rank_info.size
 
 
 def _ordinal(number: int) -> str:

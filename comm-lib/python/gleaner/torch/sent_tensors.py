@@ -7,7 +7,6 @@ from typing import Any, Optional
 
 import torch
 
-from gleaner.errors import FailedPreconditionError
 from gleaner.torch.packs import Fusion
 from gleaner.torch.pool import Pool
 from gleaner.torch.slots import Slot
@@ -88,14 +87,13 @@ class OwnTensor(SentTensor):
 
     def average_of(self, slot: Slot) -> torch.Tensor:
         average, self._average = self._average, None
-        slot.is_view = False
         return average
 
 
 class Pack(SentTensor):
     """Gradients that are sent as one tensor, from the memory of a pool.
 
-    A gradient that autograd has made elsewhere is copied to its place, and the place becomes parameter.grad. Then
+    Slot.note() copies a gradient that autograd has made elsewhere to its place, which becomes parameter.grad. Then
     autograd adds further gradients there until the program drops parameter.grad (`zero_grad(set_to_none=True)`).
 
     Args:
@@ -106,7 +104,8 @@ class Pack(SentTensor):
 
     def __init__(self, number: int, slots: Sequence[Slot], memory: torch.Tensor) -> None:
         self.slots, self.priority = slots, min(each.priority for each in slots)
-        self.label = f"pack.{number}.{slots[0].name}-{slots[-1].name}"
+        # With the elements in the name, ranks with different packs get the roll call's error, not one about a tensor.
+        self.label = f"pack.{number}.{slots[0].name}-{slots[-1].name}.{memory.numel()}"
         self.description = f"the pack of gradients from {slots[0].name} to {slots[-1].name}"
         self._memory = memory
         self._taken: set[Slot] = set()
@@ -116,17 +115,6 @@ class Pack(SentTensor):
         return self._memory
 
     def take(self, slot: Slot) -> bool:
-        gradient, place = slot.noted, slot.place
-        if gradient is not place:
-            if gradient.shape != place.shape or gradient.dtype != place.dtype or gradient.device != place.device:
-                raise FailedPreconditionError(
-                    f"the gradient of {slot.name} is {tuple(gradient.shape)} {gradient.dtype} on {gradient.device}, and "
-                    f"its parameter was {tuple(place.shape)} {place.dtype} on {place.device} when the optimizer was "
-                    "wrapped with fusion_bytes: change, move and convert models before you wrap their optimizer"
-                )
-            place.copy_(gradient.detach() if gradient.requires_grad else gradient)
-            slot.parameter.grad = place
-            slot.noted, slot.version = place, place._version
         self._streams.join()
         self._taken.add(slot)
         return len(self._taken) == len(self.slots)

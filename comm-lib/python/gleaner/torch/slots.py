@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gleaner.errors import FailedPreconditionError
+from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 
 
 class GradientInFlight(torch.Tensor):
@@ -40,37 +40,83 @@ class Slot:
     parameter: torch.nn.Parameter
     name: str
     priority: int
+    why: str  # message of the error for uses of the gradient in flight
     place: torch.Tensor | None = None  # the gradient's place in a pool; None: the gradient is a tensor of its own
     is_view: bool = False  # other gradients may share the memory of this gradient
     noted: torch.Tensor | None = None  # parameter.grad when note() was called
     stand_in: GradientInFlight | None = None  # replaces `noted` as parameter.grad in flight
     version: int = 0  # version counter of `noted` when note() was called
+    of_place: GradientInFlight | None = None  # the stand-in of `place`, which serves each time
 
     def note(self) -> None:
-        """Notes parameter.grad, so that is_as_noted() detects later changes of it."""
+        """Notes parameter.grad, so that is_as_noted() detects later changes of it. Moves it to its place in the pool.
+
+        Raises:
+            InvalidArgumentError: The gradient is sparse, and has a place in a pool.
+            FailedPreconditionError: The gradient does not fit its place in the pool.
+        """
         gradient = self.parameter.grad
-        if gradient is not self.place and not gradient.requires_grad:
+        if self.place is not None:
+            if gradient is not self.place:
+                self._move_to_place(gradient)
+            gradient = self.place
+        elif not gradient.requires_grad:
             # `.data` is an alias with its own version counter. Gradients that are parts of one tensor share a counter.
             gradient = gradient.data
             self.parameter.grad = gradient
         self.noted, self.version = gradient, gradient._version
+
+    def _move_to_place(self, gradient: torch.Tensor) -> None:
+        place = self.place
+        self.check_dense(gradient)
+        if gradient.shape != place.shape or gradient.dtype != place.dtype or gradient.device != place.device:
+            raise FailedPreconditionError(
+                f"the gradient of {self.name} is {tuple(gradient.shape)} {gradient.dtype} on {gradient.device}, and "
+                f"its parameter was {tuple(place.shape)} {place.dtype} on {place.device} when the optimizer was "
+                "wrapped with fusion_bytes or sparsity: change, move and convert models before you wrap their optimizer"
+            )
+        place.copy_(gradient.detach() if gradient.requires_grad else gradient)
+        self.parameter.grad = place
+
+    def check_dense(self, gradient: torch.Tensor) -> None:
+        """Raises InvalidArgumentError if `gradient`, of this slot, is sparse."""
+        if gradient.layout is not torch.strided:
+            raise InvalidArgumentError(
+                f"the gradient of {self.name} is sparse, and only dense gradients can be averaged: make its layer with "
+                "sparse=False (torch.nn.Embedding, torch.nn.EmbeddingBag)"
+            )
 
     def is_as_noted(self) -> bool:
         """Returns whether parameter.grad is still the noted gradient, or its stand-in, and is unchanged."""
         expected = self.noted if self.stand_in is None else self.stand_in
         return self.parameter.grad is expected and self.noted._version == self.version
 
-    def install_stand_in(self, why: str) -> None:
+    def install_stand_in(self) -> None:
         """Makes every use of parameter.grad raise an error with the message `why`.
 
         The effect ends with remove_stand_in(), or when the program assigns another value to parameter.grad.
         """
-        self.stand_in = torch.Tensor._make_subclass(GradientInFlight, self.noted)  # shares the version counter
-        self.stand_in.why = why
+        if self.place is None:
+            self.stand_in = self._stand_in()
+        else:
+            if self.of_place is None:
+                self.of_place = self._stand_in()
+            self.stand_in = self.of_place
         self.parameter.grad = self.stand_in
+
+    def _stand_in(self) -> GradientInFlight:
+        stand_in = torch.Tensor._make_subclass(GradientInFlight, self.noted)  # shares the version counter
+        stand_in.why = self.why
+        return stand_in
 
     def remove_stand_in(self) -> None:
         """Makes the noted gradient parameter.grad again, unless the program has assigned another value."""
         if self.stand_in is not None and self.parameter.grad is self.stand_in:
             self.parameter.grad = self.noted
         self.stand_in = None
+
+    def take_average(self, average: torch.Tensor) -> None:
+        """Makes `average` parameter.grad, and ends the effect of note()."""
+        if self.parameter.grad is not average:
+            self.parameter.grad = average
+        self.noted, self.is_view = None, False
