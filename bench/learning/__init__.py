@@ -1,0 +1,1 @@
+"""Trains small models on real data over Gleaner, to compare the learning curves of modes; bench/learning_curves."""
