@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire import beside, cost, efficiency, latency, orders, strategies, sweep
+from wire import beside, cost, efficiency, fusion, latency, orders, strategies, sweep
 from wire.row import Row
 
 
@@ -10,4 +10,5 @@ def rows() -> list[Row]:
     eight = efficiency.even_rows() + sweep.size_rows() + beside.shaped_rows() + cost.rows()
     fast = sweep.rate_rows() + cost.fast_rows()
     loopback = beside.loopback_rows() + sweep.loopback_rows()
-    return eight + latency.rows() + efficiency.other_rows() + strategies.rows() + orders.rows() + fast + loopback
+    others = latency.rows() + efficiency.other_rows() + strategies.rows() + orders.rows() + fusion.rows()
+    return eight + others + fast + loopback
