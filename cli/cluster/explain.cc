@@ -42,11 +42,13 @@ absl::Status run_explain(const ClusterFlags& flags) {
   const ExplainedGpus gpus = read_gpus(*access, job, *explained);
   if (flags.output == "json") {
     nlohmann::json object = to_json(*explained);
+    object["gradients"] = gradients_json(job.communication);
     object["gpus"] = to_json(gpus);
     object["autoscaler"] = to_json(job.status.summers);
     return print(absl::StrCat(object.dump(2), "\n"));
   }
-  return print(absl::StrCat(to_text(*explained), to_text(gpus), autoscaler_text(job.status.summers, absl::Now())));
+  return print(absl::StrCat(to_text(*explained), gradients_text(job.communication), to_text(gpus),
+                            autoscaler_text(job.status.summers, absl::Now())));
 }
 
 }  // namespace gleaner::cli

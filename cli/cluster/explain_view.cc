@@ -318,6 +318,28 @@ nlohmann::json to_json(const ExplainedJob& job) {
         {"goodput_bytes_per_second", status.goodput_bytes_per_second}}}};
 }
 
+std::string gradients_text(const api::Communication& communication) {
+  std::vector<std::string> parts;
+  if (communication.compression != api::Compression::kNone) {
+    parts.push_back(absl::StrCat("sent as ", api::to_string(communication.compression)));
+  }
+  if (communication.fusion_bytes == api::kFuseAll) {
+    parts.push_back("all in one tensor of each type");
+  } else if (communication.fusion_bytes > 0) {
+    parts.push_back(absl::StrCat("those of at most ", format_bytes(static_cast<double>(communication.fusion_bytes)),
+                                 " in packs of more"));
+  }
+  if (parts.empty()) return "";
+  return absl::StrCat("Gradients  ", absl::StrJoin(parts, ", "), ", unless the script chooses otherwise\n");
+}
+
+nlohmann::json gradients_json(const api::Communication& communication) {
+  nlohmann::json object = {{"compression", api::to_string(communication.compression)}, {"fusion_bytes", nullptr}};
+  if (communication.fusion_bytes > 0) object["fusion_bytes"] = communication.fusion_bytes;
+  if (communication.fusion_bytes == api::kFuseAll) object["fusion_bytes"] = "inf";
+  return object;
+}
+
 std::string autoscaler_text(const api::SummersStatus& summers, absl::Time now) {
   if (summers.reason.empty()) return "";
   std::string text =

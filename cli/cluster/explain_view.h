@@ -55,6 +55,10 @@ absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan);
 std::string to_text(const ExplainedJob& job);
 nlohmann::json to_json(const ExplainedJob& job);
 
+// Returns a line with the job's compression and fusion of gradients; empty if the job sets neither.
+std::string gradients_text(const api::Communication& communication);
+nlohmann::json gradients_json(const api::Communication& communication);
+
 // Returns how many summers the autoscaler wants for this job, and why; empty before its first decision.
 std::string autoscaler_text(const api::SummersStatus& summers, absl::Time now);
 nlohmann::json to_json(const api::SummersStatus& summers);

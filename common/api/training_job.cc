@@ -22,6 +22,8 @@ constexpr std::pair<absl::string_view, Strategy> kStrategies[] = {{"Auto", Strat
                                                                   {"Racks", Strategy::kRacks},
                                                                   {"Gather", Strategy::kGather}};
 constexpr std::pair<absl::string_view, Bits> kBits[] = {{"RankOrder", Bits::kRankOrder}, {"Schedule", Bits::kSchedule}};
+constexpr std::pair<absl::string_view, Compression> kCompressions[] = {
+    {"None", Compression::kNone}, {"FP16", Compression::kFp16}, {"BF16", Compression::kBf16}};
 constexpr std::pair<absl::string_view, Transport> kTransports[] = {
     {"Auto", Transport::kAuto}, {"TCP", Transport::kTcp}, {"SHM", Transport::kShm}, {"RDMA", Transport::kRdma}};
 constexpr std::pair<absl::string_view, CleanPodPolicy> kCleanPodPolicies[] = {
@@ -62,6 +64,27 @@ void read_summers(const Fields& fields, SummersWanted& summers) {
   }
 }
 
+// Reads a whole number of bytes from `least` to `most`; `expected` names both limits. Absent: `bytes` stays as it is.
+void read_bytes(const Fields& fields, const char* name, double least, double most, const char* expected,
+                uint64_t& bytes) {
+  double read = 0;
+  fields.quantity(name, read);
+  if (fields.find(name) == nullptr) return;
+  const bool whole = read == static_cast<double>(whole_number(read));
+  if (!whole || read < least || read > most) return fields.wrong(name, expected);
+  bytes = static_cast<uint64_t>(whole_number(read));
+}
+
+void read_fusion(const Fields& fields, uint64_t& bytes) {
+  const json* found = fields.find("fusion");
+  if (found != nullptr && *found == "Max") {
+    bytes = kFuseAll;
+    return;
+  }
+  read_bytes(fields, "fusion", 1, static_cast<double>(Fields::kMost),
+             "a whole number of bytes above 0, such as \"4Mi\", or \"Max\"", bytes);
+}
+
 void read_communication(const Fields& fields, Communication& communication) {
   fields.choice<Strategy>("strategy", kStrategies, communication.strategy);
   fields.numbers("stages", communication.stages, 1, kMaxReplicas);
@@ -71,14 +94,10 @@ void read_communication(const Fields& fields, Communication& communication) {
   fields.number("radix", communication.radix, 2, kMaxReplicas);
   fields.choice<Bits>("bits", kBits, communication.bits);
   fields.choice<Transport>("transport", kTransports, communication.transport);
-  double partition_bytes = 0;
-  fields.quantity("partitionBytes", partition_bytes);
-  const bool whole = partition_bytes == static_cast<double>(whole_number(partition_bytes));
-  const bool in_range = partition_bytes >= kMinPartitionBytes && partition_bytes <= kMaxPartitionBytes;
-  if (fields.find("partitionBytes") != nullptr && !(whole && in_range)) {
-    fields.wrong("partitionBytes", "a whole number of bytes from 4Ki to 4Mi");
-  }
-  communication.partition_bytes = static_cast<uint64_t>(whole_number(partition_bytes));
+  read_bytes(fields, "partitionBytes", kMinPartitionBytes, kMaxPartitionBytes,
+             "a whole number of bytes from 4Ki to 4Mi", communication.partition_bytes);
+  fields.choice<Compression>("compression", kCompressions, communication.compression);
+  read_fusion(fields, communication.fusion_bytes);
   read_summers(fields.object("summers"), communication.summers);
   if (communication.strategy == Strategy::kColocated && communication.summers.max > 0) {
     fields.fail("strategy", absl::StrCat("Colocated has no summers, and summers.max is ", communication.summers.max));
@@ -159,6 +178,11 @@ json to_json(const Communication& communication) {
   if (communication.radix > 0) object["radix"] = communication.radix;
   if (communication.bits.has_value()) object["bits"] = std::string(to_string(*communication.bits));
   if (communication.partition_bytes > 0) object["partitionBytes"] = communication.partition_bytes;
+  object["compression"] = std::string(to_string(communication.compression));
+  if (communication.fusion_bytes == kFuseAll) object["fusion"] = "Max";
+  if (communication.fusion_bytes > 0 && communication.fusion_bytes < kFuseAll) {
+    object["fusion"] = communication.fusion_bytes;
+  }
   return object;
 }
 
@@ -177,6 +201,8 @@ json to_json(const RunPolicy& policy) {
 absl::string_view to_string(Strategy strategy) { return name_in<Strategy>(kStrategies, strategy); }
 
 absl::string_view to_string(Bits bits) { return name_in<Bits>(kBits, bits); }
+
+absl::string_view to_string(Compression compression) { return name_in<Compression>(kCompressions, compression); }
 
 bool uses_summers(Strategy strategy) { return strategy == Strategy::kAuto || strategy == Strategy::kSummers; }
 

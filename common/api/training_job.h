@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ inline constexpr int64_t kMaxSummers = 512;
 inline constexpr int64_t kMaxStages = 12;  // 2^12 is kMaxReplicas
 inline constexpr int64_t kMaxBackoff = 10000;
 inline constexpr double kMinPartitionBytes = 4096, kMaxPartitionBytes = 4 << 20;
+// Communication::fusion_bytes of "Max": all gradients are sent together. Above every size that a schema's integer has.
+inline constexpr uint64_t kFuseAll = std::numeric_limits<uint64_t>::max();
 
 // How a job sums its tensors. Auto: each tensor by the strategy that is fastest for its size; Colocated: by the summers
 // in the workers alone (k = 0); Summers: by summers; the others: by the schedule of this algorithm.
@@ -44,6 +47,8 @@ enum class Strategy {
 // The class of the bits of a job's sums. RankOrder: those of sums in rank order, whatever strategies sum the tensors;
 // Schedule: those of each strategy.
 enum class Bits { kRankOrder, kSchedule };
+// The type in which scripts send gradients if they choose none. None: the job chooses none either.
+enum class Compression { kNone, kFp16, kBf16 };
 enum class Transport { kAuto, kTcp, kShm, kRdma };
 enum class CleanPodPolicy { kNone, kRunning, kAll };
 
@@ -69,6 +74,8 @@ struct Communication {
   std::optional<Bits> bits;      // none: RankOrder for Auto, else the class of the strategy
   Transport transport = Transport::kAuto;
   uint64_t partition_bytes = 0;  // 0: chosen from the bandwidths
+  Compression compression = Compression::kNone;
+  uint64_t fusion_bytes = 0;  // gradients of at most this size are sent in packs; 0: the job chooses no size
   SummersWanted summers;
   bool operator==(const Communication&) const = default;
 };
@@ -146,8 +153,9 @@ struct TrainingJob {
   bool operator==(const TrainingJob&) const = default;
 };
 
-absl::string_view to_string(Strategy strategy);  // "HalvingDoubling", as in the schema
-absl::string_view to_string(Bits bits);          // "RankOrder", as in the schema
+absl::string_view to_string(Strategy strategy);        // "HalvingDoubling", as in the schema
+absl::string_view to_string(Bits bits);                // "RankOrder", as in the schema
+absl::string_view to_string(Compression compression);  // "FP16", as in the schema
 // Returns whether summers on other machines can take part in sums of this strategy.
 bool uses_summers(Strategy strategy);
 

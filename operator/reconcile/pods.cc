@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/pod_transports.h"
@@ -86,6 +87,19 @@ void add_to_container(json& container, const json& environment, bool first) {
   ports.push_back({{"name", "metrics"}, {"containerPort", kMetricsPort}});
 }
 
+// Tells the script the compression and the fusion of the job, in the form that gleaner.torch reads.
+void add_gradient_variables(const api::Communication& communication, json& environment) {
+  if (communication.compression != api::Compression::kNone) {
+    environment.push_back(
+        variable("GLEANER_COMPRESSION", absl::AsciiStrToLower(api::to_string(communication.compression))));
+  }
+  if (communication.fusion_bytes > 0) {
+    environment.push_back(variable("GLEANER_FUSION_BYTES", communication.fusion_bytes == api::kFuseAll
+                                                               ? "inf"
+                                                               : absl::StrCat(communication.fusion_bytes)));
+  }
+}
+
 json worker_environment(const api::TrainingJob& job, uint32_t index, const PodSettings& settings) {
   json environment = member_environment(job, settings);
   environment.push_back(variable("GLEANER_WORKER", absl::StrCat(index)));
@@ -98,6 +112,7 @@ json worker_environment(const api::TrainingJob& job, uint32_t index, const PodSe
   environment.push_back(variable("GLEANER_METRICS", absl::StrCat("$(GLEANER_POD_IP):", kMetricsPort)));
   environment.push_back(
       variable("GLEANER_OPEN_TIMEOUT", absl::StrCat(std::ceil(absl::ToDoubleSeconds(job.run_policy.start_deadline)))));
+  add_gradient_variables(job.communication, environment);
   return environment;
 }
 

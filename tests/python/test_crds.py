@@ -106,6 +106,7 @@ def test_defaults(api: Api) -> None:
     assert spec["communication"] == {
         "strategy": "Auto",
         "transport": "Auto",
+        "compression": "None",
         "summers": {"min": 0, "max": 0, "resources": {"requests": {"cpu": "2m", "memory": "256Mi"}}},
     }
     assert spec["runPolicy"] == {
@@ -187,6 +188,11 @@ REFUSED = [
         ("spec.communication.partitionBytes", value, "spec.communication.partitionBytes")
         for value in (4095, 4194305, "5Mi", "4KiB", "4096500m", "many", "", -1)
     ],
+    ("spec.communication.compression", "fp16", "spec.communication.compression"),
+    *[
+        ("spec.communication.fusion", value, "spec.communication.fusion")
+        for value in (0, -1, "0", "-4Mi", "500m", "max", "4MiB", "")
+    ],
     ("spec.communication.summers", {"min": 2, "max": 1}, "spec.communication.summers.min"),
     ("spec.communication.summers", {"min": 1}, "spec.communication.summers.min"),
     ("spec.communication.summers.min", -1, "spec.communication.summers.min"),
@@ -245,6 +251,8 @@ TAKEN = [
     ("spec.workers.replicas", 4096),
     (f"{CONTAINERS}.0.env", [{"name": "GLEANER_LOG_LEVEL", "value": "debug"}]),
     *[("spec.communication.partitionBytes", value) for value in (4096, "4Ki", "256Ki", "1Mi", "4Mi", 4194304, "100k")],
+    *[("spec.communication.compression", value) for value in ("None", "FP16", "BF16")],
+    *[("spec.communication.fusion", value) for value in (1, 65536, "4Mi", "1Gi", "100k", "Max")],
     *[("spec.communication.summers.bandwidth", value) for value in ("25Gbit", "1.5Gbit", "200mbit", "100000000bit")],
     ("spec.communication.summers", {"min": 2, "max": 2}),
     *[("spec.communication.strategy", strategy) for strategy in ("Auto", "Colocated", "Summers", *SCHEDULES)],
@@ -295,6 +303,8 @@ LOCKED_FIELDS = [
     ("communication.transport", "TCP"),
     ("communication.bits", "Schedule"),
     ("communication.partitionBytes", "64Ki"),
+    ("communication.compression", "FP16"),
+    ("communication.fusion", "Max"),
     ("communication.summers.min", 0),
     ("communication.summers.resources", {"limits": {"cpu": 1}}),
     ("communication.summers.bandwidth", "1Gbit"),

@@ -32,7 +32,6 @@ NEVER_RAISE = {
     "gleaner.elastic.State.move",
     "gleaner.elastic.State.register_reset_callbacks",
     "gleaner.elastic.run",
-    "gleaner.torch.DDPState",
     "gleaner.torch.WarmUp.get_last_lr",
     "gleaner.torch.WarmUp.state_dict",
     "gleaner.torch.WarmUp.step",

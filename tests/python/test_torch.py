@@ -16,7 +16,8 @@ Run = Callable[[str], subprocess.CompletedProcess[str]]
 WORKERS = 3
 ALONE = ("torch_checks.py", "backward_checks.py", "optimizers_checks.py", "compression_checks.py")
 ALONE += ("fusion_checks.py", "lars_checks.py", "sparsity_checks.py")
-WITH_DDP = ("ddp_checks.py", "lasting_checks.py")
+WITH_DDP = ("ddp_checks.py", "lasting_checks.py", "job_defaults_checks.py")
+VARIABLES = {"job_defaults_checks.py": {"GLEANER_COMPRESSION": "fp16", "GLEANER_FUSION_BYTES": "inf"}}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def with_ddp(tmp_path_factory: pytest.TempPathFactory) -> Run:
     @functools.cache
     def run(program: str) -> subprocess.CompletedProcess[str]:
         meeting: Path = tmp_path_factory.mktemp("gloo") / "meeting"
-        return run_job(program, str(meeting), workers=2, summers=1)
+        return run_job(program, str(meeting), workers=2, summers=1, variables=VARIABLES.get(program, {}))
 
     return run
 

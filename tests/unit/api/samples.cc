@@ -38,6 +38,8 @@ TrainingJob filled_job() {
       .bits = Bits::kSchedule,
       .transport = Transport::kTcp,
       .partition_bytes = 262144,
+      .compression = Compression::kBf16,
+      .fusion_bytes = 4194304,
       .summers = {.min = 1,
                   .max = 3,
                   .resources = {{"requests", {{"cpu", "250m"}}}, {"limits", {{"cpu", "2"}, {"memory", "1Gi"}}}},

@@ -201,6 +201,17 @@ TEST(Status, ReadsEventsOfBothKinds) {
   EXPECT_EQ(bare.last, absl::InfinitePast());
 }
 
+TEST(Explain, ShowsCompressionAndFusionIfTheJobSetsThem) {
+  EXPECT_EQ(gradients_text({}), "");
+  EXPECT_EQ(
+      gradients_text({.compression = api::Compression::kFp16, .fusion_bytes = 4194304}),
+      "Gradients  sent as FP16, those of at most 4.00 MiB in packs of more, unless the script chooses otherwise\n");
+  EXPECT_EQ(gradients_text({.fusion_bytes = api::kFuseAll}),
+            "Gradients  all in one tensor of each type, unless the script chooses otherwise\n");
+  EXPECT_EQ(gradients_json({}), nlohmann::json::parse(R"({"compression": "None", "fusion_bytes": null})"));
+  EXPECT_EQ(gradients_json({.fusion_bytes = api::kFuseAll})["fusion_bytes"], "inf");
+}
+
 TEST(Explain, ShowsTheTransportsBetweenMembers) {
   api::ReductionPlan plan = plan_of();
   EXPECT_THAT(to_text(explain_job(plan).value()), Not(HasSubstr("Transports")))

@@ -76,6 +76,25 @@ TEST(WorkerPod, KeepsItsGpusAndLeavesLocalRanksToItsCommand) {
   for (const json& variable : container["env"]) EXPECT_NE(variable["name"], "GLEANER_LOCAL_RANK");
 }
 
+TEST(WorkerPod, TellsCompressionAndFusionUnlessTheTemplateDoes) {
+  api::TrainingJob training = job();
+  const auto told = [&](const char* name) {
+    return environment((*worker_pod(training, 0, kSettings))["spec"]["containers"][0], name);
+  };
+  EXPECT_EQ(told("GLEANER_COMPRESSION"), "(none)");
+  EXPECT_EQ(told("GLEANER_FUSION_BYTES"), "(none)");
+  training.communication.compression = api::Compression::kBf16;
+  training.communication.fusion_bytes = 4194304;
+  EXPECT_EQ(told("GLEANER_COMPRESSION"), "bf16");
+  EXPECT_EQ(told("GLEANER_FUSION_BYTES"), "4194304");
+  training.communication.fusion_bytes = api::kFuseAll;
+  EXPECT_EQ(told("GLEANER_FUSION_BYTES"), "inf");
+  training.workers.pod_template["spec"]["containers"][0]["env"] = {
+      {{"name", "GLEANER_COMPRESSION"}, {"value", "none"}}};
+  const json container = (*worker_pod(training, 0, kSettings))["spec"]["containers"][0];
+  EXPECT_EQ(container["env"].back()["value"], "none") << "of two variables of one name the kubelet takes the last";
+}
+
 TEST(WorkerPod, HasATokenForGleanersAudience) {
   const json pod = *worker_pod(job(), 0, kSettings);
   const json& source = pod["spec"]["volumes"].back()["projected"]["sources"][0]["serviceAccountToken"];

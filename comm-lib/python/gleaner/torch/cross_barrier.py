@@ -12,12 +12,13 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, MutableMapping
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 
 from gleaner.errors import GleanerError, InvalidArgumentError
-from gleaner.torch.compression import Compression, Compressor
+from gleaner.torch.compression import Compressor
+from gleaner.torch.defaults import Default
 from gleaner.torch.optimizer import AveragesGradients, with_gradients
 from gleaner.torch.pieces import Pieces, Places, check_divisible, part_of, places_of
 from gleaner.torch.wrapper import check_optimizer
@@ -229,8 +230,8 @@ def CrossBarrier(
     backward_passes_per_step: int = 1,
     prioritize: bool = True,
     name: Optional[str] = None,
-    compression: Compressor = Compression.none,
-    fusion_bytes: Optional[float] = None,
+    compression: Union[Compressor, Default] = Default.OF_JOB,
+    fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer like DistributedOptimizer, but step() returns before the averages have arrived.
 
@@ -260,7 +261,8 @@ def CrossBarrier(
 
     Raises:
         InvalidArgumentError: `optimizer` is LBFGS, contains another optimizer or was wrapped before, some of its
-            parameters are not in `model`, `backward_passes_per_step` is below 1, or `fusion_bytes` is not above 0.
+            parameters are not in `model`, `backward_passes_per_step` is below 1, or `fusion_bytes`,
+            GLEANER_FUSION_BYTES or GLEANER_COMPRESSION is out of range.
         TypeError: `optimizer` is not an optimizer, `model` is not a module, `compression` is not a compressor,
             `fusion_bytes` is not a number, or a parameter that requires a gradient is not a dense tensor of a type that
             can be summed.
@@ -278,8 +280,8 @@ def crossing(
     backward_passes_per_step: int,
     prioritize: bool,
     name: Optional[str],
-    compression: Compressor,
-    fusion_bytes: Optional[float] = None,
+    compression: Union[Compressor, Default],
+    fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
 ) -> Any:
     """Returns `optimizer` wrapped by `kind`. Arguments and errors are those of CrossBarrier()."""
     if not isinstance(model, torch.nn.Module):

@@ -24,6 +24,7 @@ from gleaner.errors import FailedPreconditionError
 from gleaner.exchange import PushPullOptions
 from gleaner.lasting import LastingInputs
 from gleaner.torch.compression import Compression, sent_as
+from gleaner.torch.defaults import Default, chosen_compression
 from gleaner.torch.tensors import TORCH
 
 
@@ -33,13 +34,16 @@ class DDPState:
     Args:
         name: Prefix of the names of the model's tensors; the same on all ranks, different for each model.
         compression: Compression.fp16 and Compression.bf16 send buckets of float32 with half the bytes; buckets of other
-            types are sent as they are. The same on all ranks.
+            types are sent as they are. Left out: the environment variable GLEANER_COMPRESSION decides, as for
+            DistributedOptimizer(). The same on all ranks.
 
     Raises:
+        InvalidArgumentError: GLEANER_COMPRESSION names no compressor.
         TypeError: `compression` is a compressor of another kind.
     """
 
-    def __init__(self, name: str = "ddp", compression: Any = Compression.none) -> None:
+    def __init__(self, name: str = "ddp", compression: Any = Default.OF_JOB) -> None:
+        compression = chosen_compression(compression)
         if compression is not Compression.none and not hasattr(compression, "sent_as"):
             raise TypeError(
                 "DDPState takes Compression.none, Compression.fp16 or Compression.bf16, not "
@@ -48,7 +52,9 @@ class DDPState:
         self.name, self.compression = name, compression
 
 
-_DEFAULT = DDPState()
+@functools.cache
+def _default_state() -> DDPState:
+    return DDPState()
 
 
 def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -58,7 +64,7 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
     backward pass, so buckets with higher indices, which the next forward pass needs first, are sent first.
 
     Args:
-        state: Holds the prefix of the tensors' names; None: the prefix is "ddp".
+        state: Holds the prefix of the tensors' names; None: that of DDPState(), with the prefix "ddp".
         bucket: Dense tensors of a floating-point type. The average overwrites the bucket's buffer.
 
     Returns:
@@ -69,6 +75,7 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
     Raises:
         FailedPreconditionError: There is no session, or a bucket with this name is in flight, as when two models use
             the same name.
+        InvalidArgumentError: `state` is None, and GLEANER_COMPRESSION names no compressor.
         TypeError: The bucket's type or device is not supported.
         GleanerError: The session has failed; see gleaner.errors.
     """
@@ -190,8 +197,9 @@ def _stream_of(device: torch.device) -> "torch.cuda.Stream":
 def _average(state: Optional[DDPState], bucket: torch.distributed.GradBucket, flight: _Flight) -> None:
     """Starts the request of a bucket. Later the thread gln-python ends its flight."""
     session = process.current()
+    state = state or _default_state()
     buffer = bucket.buffer()
-    name = f"{(state or _DEFAULT).name}.{bucket.index()}.{buffer.numel()}"
+    name = f"{state.name}.{bucket.index()}.{buffer.numel()}"
     # Requests of two models under one name would mix their gradients if ranks reach the models in another order.
     present = _Pass.of_thread()
     if session.in_flight(name) or (present is not None and present.has(name)):
@@ -200,7 +208,7 @@ def _average(state: Optional[DDPState], bucket: torch.distributed.GradBucket, fl
             "process trains several models with DDP, register the hook of each model with its own name: "
             'register_comm_hook(gln.DDPState("encoder"), gln.ddp_hook)'
         )
-    sent = sent_as((state or _DEFAULT).compression, buffer)
+    sent = sent_as(state.compression, buffer)
     if sent is None:  # otherwise the library sends from memory of its own
         session.attached(LastingInputs).register_if_unmoved(name, TORCH, buffer)
     options = PushPullOptions(name=name, priority=-bucket.index(), in_place=True, sent_as=sent)

@@ -7,13 +7,14 @@ import copy
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 import torch
 
 from gleaner import process
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.torch.compression import Compression, Compressor, check_compression
+from gleaner.torch.defaults import Default, chosen_compression, chosen_fusion_bytes
 from gleaner.torch.deltas import Deltas
 from gleaner.torch.gradients import Gradients
 from gleaner.torch.packs import check_fusion_bytes
@@ -213,8 +214,8 @@ def DistributedOptimizer(
     staleness: Optional[int] = None,
     wait: str = "backward",
     name: Optional[str] = None,
-    compression: Compressor = Compression.none,
-    fusion_bytes: Optional[float] = None,
+    compression: Union[Compressor, Default] = Default.OF_JOB,
+    fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
     sparsity: Optional[Sparsity] = None,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer so that gradients are averaged over all ranks.
@@ -250,11 +251,13 @@ def DistributedOptimizer(
             rounded once, and so is the average, whose sum is float32. A float32 gradient that is too large for float16
             becomes infinite on all ranks, so GradScaler skips the step. An object with compress() and decompress() of
             gleaner.torch.compression.Compressor does as these say; the constructor calls its compress() once for each
-            parameter, to learn the size and type of the tensors to send. The same on all ranks; not used with
-            `asynchronous`.
+            parameter, to learn the size and type of the tensors to send. Left out: the environment variable
+            GLEANER_COMPRESSION decides (none, fp16 or bf16), and without it gradients are sent as they are. The same on
+            all ranks; not used with `asynchronous`.
         fusion_bytes: Gradients of parameters of at most this many bytes are sent in packs of more than this many bytes,
             each as one tensor, since many small tensors take longer than a large one. math.inf: all gradients of a type
-            are sent as one tensor when backward() ends. None: every gradient is a tensor of its own. The same on all
+            are sent as one tensor when backward() ends. None: every gradient is a tensor of its own. Left out: the
+            environment variable GLEANER_FUSION_BYTES decides (a number, or inf), and without it None. The same on all
             ranks; not used with `asynchronous`. Averages have the same bits with every value in jobs whose class of
             bits is RankOrder. Wrap the optimizer after parameters are frozen, moved and converted: packs are of the
             parameters that require a gradient now. Source: GradientFlow §3.1 (lazy all-reduce; θ is `fusion_bytes`).
@@ -268,7 +271,8 @@ def DistributedOptimizer(
 
     Raises:
         InvalidArgumentError: `optimizer` was wrapped before; `named_parameters` lacks a parameter or has a name twice;
-            `fusion_bytes` is not above 0; or another argument is out of range, or cannot be combined with the others.
+            or another argument, or GLEANER_COMPRESSION or GLEANER_FUSION_BYTES, is out of range, or cannot be combined
+            with the others.
         TypeError: `optimizer` is not an optimizer; `named_parameters` has elements that are not pairs; `asynchronous`
             is not a bool; `compression` is not a compressor; `fusion_bytes` is not a number; or a
             parameter that requires a gradient is not a dense tensor of a type that can be summed.
@@ -280,12 +284,11 @@ def DistributedOptimizer(
         raise InvalidArgumentError(f"wait must be 'backward' or 'step', not {wait!r}")
     if staleness is not None and not asynchronous:
         raise InvalidArgumentError("staleness needs asynchronous=True: otherwise every step waits for all ranks")
-    check_fusion_bytes(fusion_bytes)
     check_sparsity(sparsity)
     if asynchronous:
         if sparsity is not None:
             raise InvalidArgumentError("sparsity must be None with asynchronous=True: no gradients are averaged")
-        if fusion_bytes is not None:
+        if fusion_bytes is not None and fusion_bytes is not Default.OF_JOB:
             raise InvalidArgumentError(
                 "fusion_bytes must be None with asynchronous=True: it fuses gradients, not changes"
             )
@@ -294,7 +297,7 @@ def DistributedOptimizer(
                 "backward_passes_per_step must be 1 with asynchronous=True: to use several backward passes per step, "
                 "call step() after the last of them"
             )
-        if compression is not Compression.none:
+        if compression is not Compression.none and compression is not Default.OF_JOB:
             raise InvalidArgumentError("compression must be Compression.none with asynchronous=True: sums are float32")
         named = _named(optimizer, named_parameters)
         distributed = mixed(AccumulatesDeltas, optimizer)
@@ -322,11 +325,12 @@ def with_gradients(
     prioritize: bool,
     wait: str,
     name: Optional[str],
-    compression: Compressor,
-    fusion_bytes: Optional[float] = None,
+    compression: Union[Compressor, Default],
+    fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
     sparsity: Optional[Sparsity] = None,
 ) -> torch.optim.Optimizer:
     """Returns `optimizer` wrapped by `kind`, with Gradients of its parameters."""
+    compression, fusion_bytes = chosen_compression(compression), chosen_fusion_bytes(fusion_bytes)
     check_compression(compression)
     check_fusion_bytes(fusion_bytes)
     named = _named(optimizer, named_parameters)

@@ -6,7 +6,7 @@ import gleaner.byteps.torch.cross_barrier as bps
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 
@@ -15,6 +15,7 @@ from gleaner.byteps.torch.compression import Compression
 from gleaner.byteps.torch.ops import init, local_rank, local_size, poll, rank, shutdown, size, synchronize
 from gleaner.torch.compression import Compressor
 from gleaner.torch.cross_barrier import UpdatesInForward, crossing
+from gleaner.torch.defaults import Default
 
 
 class UpdatesAndClears(UpdatesInForward):
@@ -42,7 +43,7 @@ def CrossBarrier(
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]] = None,
-    compression: Compressor = Compression.none,
+    compression: Union[Compressor, Default] = Default.OF_JOB,
     backward_passes_per_step: int = 1,
     num_steps: int = 10**6,
 ) -> torch.optim.Optimizer:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 
-from gleaner.byteps.torch.compression import Compression, check_no_parameters
+from gleaner.byteps.torch.compression import check_no_parameters
 from gleaner.torch import optimizer as gleaners
 from gleaner.torch.compression import Compressor
+from gleaner.torch.defaults import Default
 
 
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]] = None,
-    compression: Compressor = Compression.none,
+    compression: Union[Compressor, Default] = Default.OF_JOB,
     backward_passes_per_step: int = 1,
     compression_params: Any = None,
 ) -> torch.optim.Optimizer:

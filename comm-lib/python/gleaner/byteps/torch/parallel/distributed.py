@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 
 from gleaner import process
-from gleaner.byteps.torch.compression import Compression
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.torch.broadcasts import broadcast_packed, broadcast_parameters
 from gleaner.torch.compression import Compressor, check_compression
+from gleaner.torch.defaults import Default, chosen_compression
 from gleaner.torch.gradients import Gradients
 
 
@@ -64,13 +64,14 @@ class DistributedDataParallel(torch.nn.Module):
         module: torch.nn.Module,
         device_ids: Optional[Sequence[Any]] = None,
         broadcast_buffers: bool = True,
-        compression: Compressor = Compression.none,
+        compression: Union[Compressor, Default] = Default.OF_JOB,
     ) -> None:
         super().__init__()
         if device_ids is not None and len(device_ids) != 1:
             raise InvalidArgumentError(
                 f"device_ids must name one device, not {len(device_ids)}: start one rank for each GPU"
             )
+        compression = chosen_compression(compression)
         check_compression(compression)
         self.module, self.device_ids, self.broadcast_buffers = module, device_ids, broadcast_buffers
         self._averages_in_backward = True

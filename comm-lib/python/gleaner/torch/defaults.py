@@ -1,0 +1,67 @@
+"""Defaults of the job: environment variables that choose compression and fusion where the script chooses none.
+
+A platform sets GLEANER_COMPRESSION and GLEANER_FUSION_BYTES for all ranks of a job, as a TrainingJob does. A value that
+the script passes always wins; Compression.none and fusion_bytes=None are such values.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import Optional, Union
+
+from gleaner.errors import InvalidArgumentError
+from gleaner.torch.compression import Compression, Compressor
+
+_COMPRESSORS: dict[str, Compressor] = {
+    "none": Compression.none,
+    "fp16": Compression.fp16,
+    "bf16": Compression.bf16,
+}
+
+
+class Default(enum.Enum):
+    """The value of an argument that the script leaves out: the environment of the job decides."""
+
+    OF_JOB = "of the job"
+
+
+def chosen_compression(compression: Union[Compressor, Default]) -> Compressor:
+    """Returns `compression`, or for Default.OF_JOB the compressor that GLEANER_COMPRESSION names.
+
+    Without the variable, or if it is empty, gradients are sent as they are.
+
+    Raises:
+        InvalidArgumentError: GLEANER_COMPRESSION names no compressor.
+    """
+    if compression is not Default.OF_JOB:
+        return compression
+    name = os.environ.get("GLEANER_COMPRESSION") or "none"
+    if name not in _COMPRESSORS:
+        raise InvalidArgumentError(f"GLEANER_COMPRESSION={name!r}: expected none, fp16 or bf16")
+    return _COMPRESSORS[name]
+
+
+def chosen_fusion_bytes(fusion_bytes: Union[float, Default, None]) -> Optional[float]:
+    """Returns `fusion_bytes`, or for Default.OF_JOB the number of bytes in GLEANER_FUSION_BYTES.
+
+    Without the variable, or if it is empty, gradients are not fused (None).
+
+    Raises:
+        InvalidArgumentError: GLEANER_FUSION_BYTES is not a number above 0.
+    """
+    if fusion_bytes is not Default.OF_JOB:
+        return fusion_bytes
+    text = os.environ.get("GLEANER_FUSION_BYTES")
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not number > 0:
+        raise InvalidArgumentError(
+            f"GLEANER_FUSION_BYTES={text!r}: expected a number of bytes above 0, such as 4194304, or inf for "
+            "one exchange after the backward pass; unset it for no fusion"
+        )
+    return number
