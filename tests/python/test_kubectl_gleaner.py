@@ -78,7 +78,7 @@ def add_cluster(api: Api) -> None:
             status["gpus"] = [{"uuid": f"GPU-{name}-{i}", "pciSwitch": f"s{i // 2}"} for i in range(4)]
         answer = api.patch(profile, {"status": status}, "/status")
         assert answer.ok, answer.message
-    job = small_job("digits", communication={"summers": {"min": 0, "max": 2}})
+    job = small_job("digits", communication={"compression": "FP16", "summers": {"min": 0, "max": 2}})
     container = job["spec"]["workers"]["template"]["spec"]["containers"][0]
     container["resources"] = {"limits": {"nvidia.com/gpu": 4}}
     assert api.create(job).ok
@@ -194,6 +194,8 @@ def test_explain(cluster: Api) -> None:
     assert explained["one_more_summer"]["bound_seconds"] == 0, "unknown"
     assert "Autoscaler 2 summers wanted, 1 in the plan: WorthIt, a summer buys 9.0 % of the step" in text
     assert "summer-1 on n1 added" in text
+    assert "Gradients  sent as FP16, unless the script chooses otherwise" in text
+    assert explained["gradients"] == {"compression": "FP16", "fusion_bytes": None}
     assert explained["autoscaler"]["reason"] == "WorthIt" and explained["autoscaler"]["wanted"] == 2
     assert [machine["node"] for machine in explained["machines"]][4:] == ["summer-node-0", "summer-node-1"]
 
