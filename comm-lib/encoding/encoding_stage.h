@@ -4,8 +4,8 @@
 //   start(piece) ─▶ waiting, by priority ─▶ memory of ranks, encoded ─▶ next().start(part) ─▶ network
 //   finish(piece) ◀──── last part done ◀─── memory of ranks ◀── decoded ◀── on_done(part) ◀── result
 //
-// It cuts a piece into parts (pipeline/pieces.h), and encodes one part each time that the pipeline advances it. So
-// the first parts are sent while later ones are encoded. A part's contribution is converted to the tensor's type with
+// The stage cuts a piece into parts (pipeline/pieces.h), and encodes one part in each call of advance(). So the first
+// parts are sent while later ones are encoded. A part's contribution is converted to the tensor's type with
 // one rounding to nearest even, and its result is converted back, which is exact. The bits are those of
 // kernels::Kernels::sum() with one source.
 //

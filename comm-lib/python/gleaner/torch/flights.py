@@ -30,8 +30,8 @@ class Flights:
     or if `compression` compresses it, the average gets its own memory; in a pack it is then copied to its place.
     """
 
-    def __init__(self, sent: Sequence[SentTensor], compression: Compressor) -> None:
-        self._sent, self._compression = sent, compression
+    def __init__(self, sent: Sequence[SentTensor], fingerprint: int, compression: Compressor) -> None:
+        self._sent, self._fingerprint, self._compression = sent, fingerprint, compression
         self._sent_of = {slot: each for each in sent for slot in each.slots}
         self._packs = [each for each in sent if isinstance(each, Pack)]
         self._averages = RecycledTensors(each.template() for each in sent if not isinstance(each, Pack))
@@ -54,6 +54,10 @@ class Flights:
 
     def _tensors_of(self, slots: Iterable[Slot]) -> list[SentTensor]:
         return list(dict.fromkeys(self._sent_of[slot] for slot in slots))
+
+    def fingerprint(self) -> int:
+        """Returns that of the packs (packs.Fusion)."""
+        return self._fingerprint
 
     def runs(self) -> None:
         """Returns None: averages update all elements of parameters."""
@@ -143,9 +147,7 @@ class Flights:
             sent.drop(slot)
             if not any(each in self._in_flight for each in sent.slots):
                 self._claims.release(sent.description)
-            if slot.parameter.grad is slot.stand_in:
-                slot.parameter.grad = None
-            slot.stand_in = None
+            slot.drop()
 
     def forget(self) -> None:
         """Forgets all gradients in flight without waiting for them, as after the end of the session or an error."""

@@ -84,12 +84,12 @@ class Gradients:
         self.sparse: SparseFlights | None = None
         if sparsity is None:
             self._fusion = Fusion.of([each.parameter for each in generated], fusion_bytes)
-            self._flights = Flights(sent_tensors(generated, self._fusion), compression)
+            self._flights = Flights(sent_tensors(generated, self._fusion), self._fusion.fingerprint, compression)
         else:
             self._fusion = Fusion(fusion_bytes or 0, (), 0, sparsity.share)
             myself = weakref.ref(self)  # no cycle, so that __del__() runs when the program drops the optimizer
             self._flights = self.sparse = SparseFlights(
-                generated, sparsity, fusion_bytes, compression, lambda: myself()._momenta(sparsity.momentum)
+                generated, sparsity, fusion_bytes, compression, lambda: myself().optimizer().param_groups
             )
         self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
         self._overdue: dict[torch.nn.Parameter, Slot] = {}  # slots that postpone() left in flight
@@ -120,16 +120,7 @@ class Gradients:
         self._flights.enter(session, name)
         self._flights.declare(reversed(self._trainable))
         self._fingerprinted = False  # whether a roll call of the Session has had the fingerprint of the parameters
-        fusion = self._fusion
-        fingerprint = self.sparse.fingerprint if self.sparse is not None else lambda: fusion.fingerprint
-        self._roll = RollCall(session, f"{name}.roll", len(self._slots), fusion, fingerprint)
-
-    def _momenta(self, momentum: float | None) -> dict[torch.nn.Parameter, float]:
-        return {
-            parameter: group["momentum"] if momentum is None else momentum
-            for group in self.optimizer().param_groups
-            for parameter in group["params"]
-        }
+        self._roll = RollCall(session, f"{name}.roll", len(self._slots), self._fusion, self._flights.fingerprint)
 
     def _reset_step(self) -> None:
         self._passes.reset()

@@ -97,14 +97,9 @@ class Packets:
             average = self._session.synchronize(packet.handle)
             if packet.is_compressed:
                 average = self.compression.decompress(average, packet.context)
-            where = self._rows_of(packet)
-            if average.data_ptr() != packet.memory.data_ptr() or not self._is_in_pool(packet):
-                self.rows.index_copy_(0, where, average.view(len(packet.chunks), -1))
+            if packet.is_compressed or not self._is_in_pool(packet):
+                self.rows.index_copy_(0, self._rows_of(packet), average.view(len(packet.chunks), -1))
             packet.handle = packet.memory = packet.context = None
-
-    def reset(self) -> None:
-        """Forgets the packets of the step, also those in flight."""
-        self._packets, self._packet_of = [], {}
 
     def _name(self, number: int, size: int) -> str:
         """Returns the name of a packet of `size` chunks; of those that are not full, there is one of a size in a step.

@@ -127,9 +127,7 @@ class Pack(SentTensor):
         """Takes zeros for all missing gradients, whose parameter.grad keep their values."""
         for slot in self.slots:
             if slot not in self._taken:
-                if slot.parameter.grad is slot.place:
-                    slot.parameter.grad = slot.place.clone()
-                slot.place.zero_()
+                slot.clear_place()
         self._streams.join()
 
     def gradients(self) -> torch.Tensor:

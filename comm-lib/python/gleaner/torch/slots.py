@@ -115,6 +115,18 @@ class Slot:
             self.parameter.grad = self.noted
         self.stand_in = None
 
+    def drop(self) -> None:
+        """Removes the stand-in and parameter.grad, whose memory an average may still overwrite."""
+        if self.parameter.grad is self.stand_in:
+            self.parameter.grad = None
+        self.stand_in = None
+
+    def clear_place(self) -> None:
+        """Fills the place in the pool with zeros. parameter.grad keeps its values."""
+        if self.parameter.grad is self.place:
+            self.parameter.grad = self.place.clone()
+        self.place.zero_()
+
     def take_average(self, average: torch.Tensor) -> None:
         """Makes `average` parameter.grad, and ends the effect of note()."""
         if self.parameter.grad is not average:

@@ -38,8 +38,6 @@ from gleaner.torch.streams import StreamOrder
 _PACKET_BYTES = 4 << 20  # of a packet if the program gives no fusion_bytes: large messages that still overlap
 _PRIORITY = -1  # of the norms: the next step waits for them
 
-Momenta = Mapping[torch.nn.Parameter, float]
-
 
 class SparseFlights:
     """Has the functions of Flights for gradients that are sent in important chunks. Not thread safe.
@@ -49,7 +47,7 @@ class SparseFlights:
         sparsity: The settings.
         fusion_bytes: Most bytes of a packet; None: 4 MiB.
         compression: The compressor of packets.
-        momenta: Returns the factor of the history of each parameter.
+        groups: Returns the parameter groups of the optimizer.
 
     Raises:
         InvalidArgumentError: The parameters that require a gradient have several types or devices, or gaps in memory.
@@ -61,13 +59,13 @@ class SparseFlights:
         sparsity: Sparsity,
         fusion_bytes: Optional[float],
         compression: Compressor,
-        momenta: Callable[[], Momenta],
+        groups: Callable[[], Sequence[Mapping[str, Any]]],
     ) -> None:
         self._slots = [each for each in slots if each.parameter.requires_grad]
         self._number_of = {slot: number for number, slot in enumerate(self._slots)}
         _check_alike(self._slots)
         parameters = [each.parameter for each in self._slots]
-        self._sparsity, self._momenta = sparsity, momenta
+        self._sparsity, self._groups = sparsity, groups
         self._chunks = Chunks([each.numel() for each in parameters], sparsity.chunk_elements)
         self._pool, self._history = (Pool(parameters, sparsity.chunk_elements) for _ in range(2))
         for slot, place in zip(self._slots, self._pool.places):
@@ -76,6 +74,8 @@ class SparseFlights:
         chunk_bytes = sparsity.chunk_elements * self._pool.memory.element_size()
         most = min((fusion_bytes or _PACKET_BYTES) / chunk_bytes, self._chunks.number)
         self._packets = Packets(self._rows, max(1, int(most)), compression)
+        settings = repr((sparsity, self._packets.most, [each.numel() for each in parameters]))
+        self._settings = zlib.crc32(settings.encode())
         self._lacking = [0] * self._chunks.number  # by chunk: number of gradients with elements in it
         for number in range(len(self._slots)):
             for chunk in self._chunks.of(number):
@@ -99,8 +99,7 @@ class SparseFlights:
 
     def fingerprint(self) -> int:
         """Returns a number from 1 to 2**31 - 1 that most likely differs if this step sends other chunks."""
-        settings = repr((self._sparsity, self._packets.most, [each.parameter.numel() for each in self._slots]))
-        return (zlib.crc32(self._important.tobytes(), zlib.crc32(settings.encode())) & 0x7FFFFFFF) or 1
+        return (zlib.crc32(self._important.tobytes(), self._settings) & 0x7FFFFFFF) or 1
 
     def __len__(self) -> int:
         return len(self._in_flight)
@@ -135,9 +134,7 @@ class SparseFlights:
             return
         for slot in self._slots:
             if slot not in self._taken:
-                if slot.parameter.grad is slot.place:
-                    slot.parameter.grad = slot.place.clone()
-                slot.place.zero_()
+                slot.clear_place()
         self._packets.send_rest()
 
     def finish(self, slots: Iterable[Slot]) -> list[Slot]:
@@ -171,9 +168,7 @@ class SparseFlights:
         """Stops waiting for these gradients. Averages still overwrite them later, so parameter.grad becomes None."""
         for slot in slots:
             del self._in_flight[slot]
-            if slot.parameter.grad is slot.stand_in:
-                slot.parameter.grad = None
-            slot.stand_in = None
+            slot.drop()
 
     def forget(self) -> None:
         """Forgets all gradients in flight without waiting for them, as after the end of the session or an error."""
@@ -253,6 +248,15 @@ class SparseFlights:
         for slot, kept in zip(absent, of_absent):
             self._history_of(slot).copy_(kept)
         self._rows.index_fill_(0, self._on_device(~self._updated), 0)
+
+    def _momenta(self) -> dict[torch.nn.Parameter, float]:
+        """Returns the factor of each parameter's history."""
+        chosen = self._sparsity.momentum
+        return {
+            parameter: group["momentum"] if chosen is None else chosen
+            for group in self._groups()
+            for parameter in group["params"]
+        }
 
     def _history_of(self, slot: Slot) -> torch.Tensor:
         return self._history.places[self._number_of[slot]]

@@ -17,7 +17,7 @@ import torch
 
 from gleaner.errors import InvalidArgumentError
 from gleaner.torch.lars import ScalesGradients
-from gleaner.torch.pieces import check_divisible
+from gleaner.torch.pieces import check_divisible, part_of
 from gleaner.torch.sparsity import Sparsity
 
 Runs = Sequence[tuple[int, int]]  # begins and ends of elements, in the order of memory
@@ -64,14 +64,11 @@ def step_in_runs(
     Returns:
         The result of step().
     """
-    part = object.__new__(type(optimizer))
-    part.__dict__.update(vars(optimizer))
-    part.__dict__.pop("step", None)  # a scheduler's wrapper, which is bound to `optimizer`
+    part = part_of(optimizer, {}, ())
     part.state = defaultdict(dict)
     views: list[_View] = []
-    part.param_groups = []
-    for group in optimizer.param_groups:
-        members: list[torch.Tensor] = []
+    for group, empty in zip(optimizer.param_groups, part.param_groups):
+        members: list[torch.Tensor] = empty["params"]
         for parameter in group["params"]:
             whole = [(0, parameter.numel())]
             if parameter.grad is None or parameter.numel() == 0 or runs_of.get(parameter, whole) == whole:
@@ -82,8 +79,7 @@ def step_in_runs(
             view = _View(optimizer, parameter, runs_of[parameter])
             views.append(view)
             members += view.enter(part)
-        part.param_groups.append({**group, "params": members})
-    result = type(optimizer).step(part, *arguments, **named)
+    result = part.step(*arguments, **named)
     for group, stepped in zip(optimizer.param_groups, part.param_groups):
         group.update({name: value for name, value in stepped.items() if name != "params"})
     for view in views:
