@@ -72,6 +72,21 @@ double thread_seconds() {
 // Returns whether a sum rounds one source to a narrower type, as compression does.
 bool narrows(DataType type, DataType to, size_t sources) { return sources == 1 && is_narrow(to) && !is_narrow(type); }
 
+// The types of blocks that --to takes.
+constexpr DataType kBlocks[] = {kInt8Block, kInt4Block, kSignBlock, top_k(1), top_k(16), top_k(128), random_k(16)};
+
+// `name`: one that the parser of the flags accepted.
+DataType parse_result_type(const std::string& name) {
+  const auto* const block = std::ranges::find(kBlocks, name, [](DataType type) { return name_of(type); });
+  return block != std::end(kBlocks) ? *block : *parse_data_type(name);
+}
+
+// Returns the size of fp32 values, `bytes` of another type, in the type `to`.
+size_t bytes_as(DataType to, size_t bytes, DataType type) {
+  const size_t elements = bytes / size_of(type);
+  return (elements + values_of(to) - 1) / values_of(to) * size_of(to);
+}
+
 // Alternates between sums and copies, so that both run under the same load and with the same caches.
 Rates measure(const kernels::Kernels& kernels, DataType type, DataType to, size_t bytes, Operands& operands,
               double seconds) {
@@ -89,7 +104,9 @@ Rates measure(const kernels::Kernels& kernels, DataType type, DataType to, size_
   const double end = thread_seconds() + seconds;
   while (thread_seconds() < end || sums.size() < 3) {
     sums.push_back(seconds_of([&](size_t) {
-      if (narrows(type, to, sources)) {
+      if (is_block(to)) {
+        kernels.encode(to, {.values = operands.sources()[0], .count = elements}, operands.result());
+      } else if (narrows(type, to, sources)) {
         kernels.narrow(to, operands.sources()[0], operands.result(), elements);
       } else {
         kernels.sum(type, to, operands.sources(), operands.result(), elements, 1);
@@ -100,14 +117,19 @@ Rates measure(const kernels::Kernels& kernels, DataType type, DataType to, size_
       asm volatile("" : : "r"(operands.result()) : "memory");  // keeps the compiler from removing the copy
     }));
   }
-  return {.sum = static_cast<double>(sources * bytes + elements * size_of(to)) / upper_median(sums),
+  return {.sum = static_cast<double>(sources * bytes + bytes_as(to, bytes, type)) / upper_median(sums),
           .memcpy = static_cast<double>(2 * bytes) / upper_median(copies)};
 }
 
 absl::Status run_bench_sum(const BenchSumFlags& flags) {
   const std::optional<DataType> type = parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
-  const DataType to = flags.to.empty() ? *type : *parse_data_type(flags.to);
-  if (to != *type && (accumulator_of(to) != accumulator_of(*type) || is_narrow(to) == is_narrow(*type))) {
+  const DataType to = flags.to.empty() ? *type : parse_result_type(flags.to);
+  if (is_block(to) && (*type != DataType::kFloat32 || flags.sources != 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--to ", flags.to, " encodes one source of fp32: add --dtype fp32 --sources 1"));
+  }
+  if (!is_block(to) && to != *type &&
+      (accumulator_of(to) != accumulator_of(*type) || is_narrow(to) == is_narrow(*type))) {
     return absl::InvalidArgumentError(
         absl::StrCat("sums of ", flags.dtype, " can't have the type ", flags.to,
                      "; --to takes fp16 or bf16 for fp32, fp32 for fp16 and bf16, or the type of --dtype"));
@@ -121,8 +143,7 @@ absl::Status run_bench_sum(const BenchSumFlags& flags) {
   const uint64_t tensors = uint64_t{flags.sources} + 1;
   // Compared by division, since the product of a large --bytes would wrap around.
   GLN_RETURN_IF_ERROR(check_memory(bytes > UINT64_MAX / tensors ? UINT64_MAX : bytes * tensors));
-  GLN_ASSIGN_OR_RETURN(Operands operands,
-                       Operands::make(*type, bytes, flags.sources, bytes / size_of(*type) * size_of(to)));
+  GLN_ASSIGN_OR_RETURN(Operands operands, Operands::make(*type, bytes, flags.sources, bytes_as(to, bytes, *type)));
   const Rates rates = measure(kernels, *type, to, bytes, operands, flags.seconds);
   if (flags.json) {
     nlohmann::ordered_json line;
@@ -154,7 +175,8 @@ void add_bench_sum(flags::Command& bench, Context& context) {
   command
       .add_text("--to", flags->to,
                 "Data type of the result [default: that of the sources]; a sum of one source is what compression does")
-      .one_of({"fp32", "fp64", "fp16", "bf16", "int32"});
+      .one_of(
+          {"fp32", "fp64", "fp16", "bf16", "int32", "int8", "int4", "sign", "top-1", "top-16", "top-128", "random-16"});
   command.add_text("--bytes", flags->bytes, "Size of each source: 64MiB or 67108864").show_default();
   command.add_number("--sources", flags->sources, "Tensors in each sum").between(1, 1024).show_default();
   flags::add_kernel(command, flags->kernel);

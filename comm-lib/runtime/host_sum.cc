@@ -13,7 +13,7 @@ namespace gleaner::runtime {
 namespace {
 
 absl::Status check_op(DataType type, ReduceOp op) {
-  if (!is_valid(type)) {
+  if (!is_plain(type)) {
     return absl::InvalidArgumentError(
         absl::StrCat("data type ", static_cast<int>(type), " is not a value of gln_data_type"));
   }

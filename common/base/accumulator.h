@@ -5,8 +5,10 @@
 
 namespace gleaner {
 
-// Returns the type in which values of `type` are added: fp32 for fp16 and bf16, otherwise the type itself.
+// Returns the type in which values of `type` are added: fp32 for fp16 and bf16, arrays of fp32 for blocks with a scale
+// or with indexes, otherwise the type itself.
 constexpr DataType accumulator_of(DataType type) {
+  if (is_block(type) && !is_random_k(type)) return kFloat32Block;
   return type == DataType::kFloat16 || type == DataType::kBFloat16 ? DataType::kFloat32 : type;
 }
 

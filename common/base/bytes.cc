@@ -6,11 +6,16 @@
 namespace gleaner {
 namespace {
 
-constexpr std::array<std::pair<DataType, absl::string_view>, 5> kNames = {{{DataType::kFloat32, "fp32"},
-                                                                           {DataType::kFloat64, "fp64"},
-                                                                           {DataType::kFloat16, "fp16"},
-                                                                           {DataType::kBFloat16, "bf16"},
-                                                                           {DataType::kInt32, "int32"}}};
+constexpr auto kNames = std::to_array<std::pair<DataType, absl::string_view>>(
+    {{DataType::kFloat32, "fp32"},  {DataType::kFloat64, "fp64"}, {DataType::kFloat16, "fp16"},
+     {DataType::kBFloat16, "bf16"}, {DataType::kInt32, "int32"},  {kFloat32Block, "fp32-block"},
+     {kInt8Block, "int8"},          {kInt4Block, "int4"},         {kSignBlock, "sign"},
+     {top_k(1), "top-1"},           {top_k(2), "top-2"},          {top_k(4), "top-4"},
+     {top_k(8), "top-8"},           {top_k(16), "top-16"},        {top_k(32), "top-32"},
+     {top_k(64), "top-64"},         {top_k(128), "top-128"},      {random_k(1), "random-1"},
+     {random_k(2), "random-2"},     {random_k(4), "random-4"},    {random_k(8), "random-8"},
+     {random_k(16), "random-16"},   {random_k(32), "random-32"},  {random_k(64), "random-64"},
+     {random_k(128), "random-128"}});
 
 }  // namespace
 
@@ -35,7 +40,7 @@ absl::string_view name_of(ReduceOp op) {
 
 std::optional<DataType> parse_data_type(absl::string_view name) {
   for (const auto& [value, spelling] : kNames) {
-    if (spelling == name) return value;
+    if (spelling == name && is_plain(value)) return value;
   }
   return std::nullopt;
 }

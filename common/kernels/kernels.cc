@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -32,6 +34,22 @@ bool runs_here(const Variant* variant) {
   }
   return true;
 }
+
+const BlockFunctions& blocks_of(const Variant& variant, DataType type) {
+  if (is_top_k(type)) return variant.blocks.top[std::countr_zero(kept_of(type))];
+  if (is_random_k(type)) return variant.blocks.random[std::countr_zero(kept_of(type))];
+  if (type == kSignBlock) return variant.blocks.sign;
+  return type == kInt4Block ? variant.blocks.int4 : variant.blocks.int8;
+}
+
+// Returns the function for types of which one is a block with a scale or with indexes.
+SumFunction block_function_of(const Variant& variant, DataType from, DataType to) {
+  if (from == kFloat32Block) return blocks_of(variant, to).from_float32s;
+  return to == kFloat32Block ? blocks_of(variant, from).to_float32s : blocks_of(variant, from).sum;
+}
+
+// Returns whether an element of the type is an array of fp32.
+bool has_float32s(DataType type) { return type == kFloat32Block || is_random_k(type); }
 
 SumFunction function_of(const Variant& variant, DataType from, DataType to) {
   if (from != to) {
@@ -81,7 +99,22 @@ absl::string_view Kernels::name() const { return variant_->name; }
 void Kernels::sum(DataType from, DataType to, std::span<const std::byte* const> sources, std::byte* result,
                   size_t elements, uint32_t divisor) const {
   const ScopedFloatEnvironment environment;
-  function_of(*variant_, from, to)(sources.data(), sources.size(), result, elements, divisor);
+  if (is_block(from) && has_float32s(from) && from == to) {
+    return variant_->float32(sources.data(), sources.size(), result, elements * size_of(from) / sizeof(float), divisor);
+  }
+  const SumFunction function =
+      is_block(from) ? block_function_of(*variant_, from, to) : function_of(*variant_, from, to);
+  function(sources.data(), sources.size(), result, elements, divisor);
+}
+
+void Kernels::encode(DataType to, const BlockSource& source, std::byte* blocks) const {
+  const ScopedFloatEnvironment environment;
+  blocks_of(*variant_, to).encode(source, blocks);
+}
+
+void Kernels::decode(DataType from, const std::byte* blocks, const BlockTarget& target) const {
+  const ScopedFloatEnvironment environment;
+  blocks_of(*variant_, from).decode(target, blocks);
 }
 
 Losses Kernels::narrow(DataType to, const std::byte* source, std::byte* result, size_t elements) const {
@@ -103,6 +136,27 @@ Losses Kernels::narrow(DataType to, const std::byte* source, std::byte* result, 
     variant_->count_losses(from, rounded, block, limits, counts);
   }
   return {counts[0], counts[1]};
+}
+
+void put_back(DataType type, const std::byte* contribution, const std::byte* result, size_t values, float* residual) {
+  const uint32_t kept = kept_of(type);
+  const auto index_of = [](const std::byte* block, uint32_t i) {
+    uint16_t index;
+    std::memcpy(&index, block + i * sizeof(index), sizeof(index));
+    return index;
+  };
+  for (size_t first = 0; first < values;
+       first += kBlockValues, contribution += size_of(type), result += size_of(type)) {
+    // The indexes of both blocks ascend.
+    for (uint32_t own = 0, other = 0; own < kept; ++own) {
+      const uint16_t index = index_of(contribution, own);
+      while (other < kept && index_of(result, other) < index) ++other;
+      if ((other < kept && index_of(result, other) == index) || index >= values - first) continue;
+      float value;
+      std::memcpy(&value, contribution + kept * sizeof(index) + own * sizeof(value), sizeof(value));
+      if (std::isfinite(value)) residual[first + index] += value;
+    }
+  }
 }
 
 std::vector<absl::string_view> available_variants() {

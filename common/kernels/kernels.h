@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/bytes.h"
+#include "common/kernels/block_values.h"
 
 namespace gleaner::kernels {
 
@@ -56,7 +57,10 @@ class Kernels {
     sum(type, type, sources, result, elements, divisor);
   }
   // Does the same for sources of type `from` and a result of type `to`. Either the types are the same, or one is fp16
-  // or bf16 and the other fp32; then the result must not overlap any source.
+  // or bf16 and the other fp32; then the result must not overlap any source. Blocks (common/base/data_type.h): the
+  // result is of the same type, or kFloat32Block, or kInt8Block for kSignBlock; sources of kFloat32Block give results
+  // of any block type but kSignBlock. Their values are added in fp32, and a sum that becomes kInt4Block is rounded at
+  // random, by its bits.
   void sum(DataType from, DataType to, std::span<const std::byte* const> sources, std::byte* result, size_t elements,
            uint32_t divisor) const;
 
@@ -64,10 +68,19 @@ class Kernels {
   // their value.
   Losses narrow(DataType to, const std::byte* source, std::byte* result, size_t elements) const;
 
+  // Writes the blocks of these values, one for kBlockValues values; the last one may have fewer. Updates the residual
+  // and the momentum. Values that are not finite leave zeros in both.
+  void encode(DataType to, const BlockSource& source, std::byte* blocks) const;
+  // Writes the values of blocks.
+  void decode(DataType from, const std::byte* blocks, const BlockTarget& target) const;
+
  private:
   explicit Kernels(const Variant* variant) : variant_(variant) {}
   const Variant* variant_;
 };
+
+// Adds to `residual`, by value, what each block of a contribution of top-k has at places that the result lacks.
+void put_back(DataType type, const std::byte* contribution, const std::byte* result, size_t values, float* residual);
 
 // Returns the variants that this processor can run, the oracle ("scalar") first, the best one last.
 std::vector<absl::string_view> available_variants();

@@ -1,6 +1,7 @@
 // The oracle: computes the sums literally as kernels.h defines them, one element at a time.
 #include <cstring>
 
+#include "common/kernels/blocks.h"
 #include "common/kernels/float_formats.h"
 #include "common/kernels/losses.h"
 #include "common/kernels/variant.h"
@@ -67,8 +68,8 @@ void sum(const std::byte* const* sources, size_t count, std::byte* result, size_
 }  // namespace
 
 const Variant kScalar = {
-    "scalar",    sum<Float32>,          sum<Float64>,           sum<Float16>,          sum<BFloat16>,
-    sum<Int32>,  sum<Float16, Float32>, sum<BFloat16, Float32>, sum<Float32, Float16>, sum<Float32, BFloat16>,
-    count_losses};
+    "scalar",     sum<Float32>,          sum<Float64>,           sum<Float16>,          sum<BFloat16>,
+    sum<Int32>,   sum<Float16, Float32>, sum<BFloat16, Float32>, sum<Float32, Float16>, sum<Float32, BFloat16>,
+    count_losses, make_block_table()};
 
 }  // namespace gleaner::kernels

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/kernels/block_values.h"
+
 namespace gleaner::kernels {
 
 // Like Kernels::sum() for fixed types, with `count` sources. Needs the default floating-point environment.
@@ -27,6 +29,22 @@ struct LossLimits {
 using LossFunction = void (*)(const std::byte* source, const std::byte* rounded, size_t elements,
                               const LossLimits& limits, uint64_t* counts);
 
+struct BlockFunctions {
+  void (*encode)(const BlockSource& source, std::byte* blocks);
+  void (*decode)(const BlockTarget& target, const std::byte* blocks);
+  SumFunction sum;            // to results: blocks of the same type, or bytes for signs
+  SumFunction to_float32s;    // to partial sums
+  SumFunction from_float32s;  // from partial sums to results
+};
+
+struct BlockTable {
+  BlockFunctions int8;
+  BlockFunctions int4;
+  BlockFunctions sign;
+  BlockFunctions top[8];     // by log2(k)
+  BlockFunctions random[8];  // by log2(k)
+};
+
 struct Variant {
   const char* name;
   SumFunction float32;
@@ -40,6 +58,7 @@ struct Variant {
   SumFunction float32_to_float16;
   SumFunction float32_to_bfloat16;
   LossFunction count_losses;
+  BlockTable blocks;
 };
 
 extern const Variant kScalar;  // the oracle

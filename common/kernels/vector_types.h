@@ -20,6 +20,7 @@
 //   load_16(from), store_16(to, Words)     words that have 16 bits in memory
 #pragma once
 
+#include "common/kernels/blocks.h"
 #include "common/kernels/losses.h"
 #include "common/kernels/variant.h"
 #include "common/kernels/vector_sum.h"
@@ -151,7 +152,8 @@ constexpr Variant vector_variant(const char* name) {
           vector_sum<Converted<Set, OrderedBFloat16, Float32>, Set::kBlockBytes>,
           vector_sum<Converted<Set, Float32, Float16>, Set::kBlockBytes>,
           vector_sum<Converted<Set, Float32, OrderedBFloat16>, Set::kBlockBytes>,
-          count_losses};
+          count_losses,
+          make_block_table()};
 }
 
 }  // namespace

@@ -28,8 +28,23 @@ TEST(DataTypes, ValuesAndSizesAreFixed) {
   }
 }
 
+// A block of fp32 has 4096 bytes.
+TEST(DataTypes, BlockTypesHaveFixedValuesAndSizes) {
+  const DataType types[] = {kFloat32Block, kInt8Block, kInt4Block,  kSignBlock,
+                            top_k(1),      top_k(128), random_k(1), random_k(128)};
+  const int values[] = {6, 7, 8, 9, 16, 23, 24, 31};
+  const size_t sizes[] = {4096, 1028, 516, 132, 6, 768, 4, 512};
+  for (size_t i = 0; i < std::size(types); ++i) {
+    EXPECT_EQ(static_cast<int>(types[i]), values[i]);
+    EXPECT_EQ(size_of(types[i]), sizes[i]);
+    EXPECT_TRUE(is_block(types[i]) && !is_plain(types[i]));
+  }
+  EXPECT_EQ(name_of(top_k(8)), "top-8");
+  EXPECT_EQ(parse_data_type("int8"), std::nullopt) << "ranks hold no tensors in blocks";
+}
+
 TEST(DataTypes, OtherNamesAndValuesAreInvalid) {
-  for (int value : {0, 6, 255}) {
+  for (int value : {0, 10, 15, 32, 255}) {
     EXPECT_FALSE(is_valid(static_cast<DataType>(value)));
     EXPECT_EQ(size_of(static_cast<DataType>(value)), 0u);
     EXPECT_EQ(name_of(static_cast<DataType>(value)), "invalid");
