@@ -42,7 +42,8 @@ plan::Fleet fleet_of(const api::ReductionPlan& plan) {
   const auto bytes = static_cast<double>(plan.spec.bytes_per_step);
   // Plans of earlier operators do not have the bytes of pushes.
   if (plan.spec.push_bytes_per_step > 0) {
-    fleet.push_ratio = std::clamp(static_cast<double>(plan.spec.push_bytes_per_step) / bytes, 1.0, plan::kMaxPushRatio);
+    fleet.push_ratio = std::clamp(static_cast<double>(plan.spec.push_bytes_per_step) / bytes, 1 / plan::kMaxPushRatio,
+                                  plan::kMaxPushRatio);
   }
   return fleet;
 }

@@ -83,12 +83,10 @@ constexpr char kTransportLine[] =
 
 std::string partition_lines(const Explanation& e) {
   std::string text;
-  if (e.push_ratio > 1) {
-    absl::StrAppendFormat(
-        &text,
-        "Pushes      %.2f times the bytes of the results: workers of several ranks push sums of fp16\n"
-        "            and bf16 in fp32\n",
-        e.push_ratio);
+  if (e.push_ratio != 1) {
+    absl::StrAppendFormat(&text, "Pushes      %.2f times the bytes of the results: workers %s\n", e.push_ratio,
+                          e.push_ratio > 1 ? "of several ranks push sums of fp16\n            and bf16 in fp32"
+                                           : "push signs, whose sums have more bits");
   }
   if (e.partitions > 0) {
     absl::StrAppendFormat(&text, "Partitions  %d of %s to %s\n", e.partitions, format_bytes(e.partition_sizes.smallest),

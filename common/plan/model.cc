@@ -67,10 +67,19 @@ double seconds_with_larger_pushes(const Fleet& fleet) {
   return from + (1 - at_from) / (most_of_all(fleet, to) - at_from) * (to - from);
 }
 
+// Returns the fleet whose pushes are as large as the results of `fleet`, and the reverse. Each of its bytes goes the
+// other way, over links that are as fast both ways. So it has the shares of `fleet`, and its times divided by r.
+Fleet mirrored(const Fleet& fleet) {
+  Fleet mirror = fleet;
+  mirror.push_ratio = 1 / fleet.push_ratio;
+  return mirror;
+}
+
 // Returns the step time for one bit of gradient per worker.
 double seconds_per_bit(const Fleet& fleet) {
   const double n = fleet.n();
   if (n == 1) return 0;
+  if (fleet.push_ratio < 1) return fleet.push_ratio * seconds_per_bit(mirrored(fleet));
   if (fleet.push_ratio > 1) return seconds_with_larger_pushes(fleet);
   const double every_worker_pushes_all = 1 / slowest_worker(fleet);
   if (n == 2) return every_worker_pushes_all;
@@ -147,9 +156,10 @@ absl::Status validate(const Fleet& fleet) {
     return absl::InvalidArgumentError(absl::StrCat("a job has at most ", kMaxMembers, " workers and summers; got ",
                                                    workers, " workers and ", summers, " summers"));
   }
-  if (!(fleet.push_ratio >= 1 && fleet.push_ratio <= kMaxPushRatio)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "workers push ", fleet.push_ratio, " bytes for each byte of the result; it must be 1 to ", kMaxPushRatio));
+  if (!(fleet.push_ratio >= 1 / kMaxPushRatio && fleet.push_ratio <= kMaxPushRatio)) {
+    return absl::InvalidArgumentError(absl::StrCat("workers push ", fleet.push_ratio,
+                                                   " bytes for each byte of the result; it must be ", 1 / kMaxPushRatio,
+                                                   " to ", kMaxPushRatio));
   }
   const absl::Status status = validate_bandwidths(fleet.worker_bits_per_second, "worker");
   return status.ok() ? validate_bandwidths(fleet.summer_bits_per_second, "summer") : status;
@@ -158,10 +168,12 @@ absl::Status validate(const Fleet& fleet) {
 double bound_seconds(const Fleet& fleet, double bytes) { return seconds_per_bit(fleet) * bytes * 8; }
 
 double slowest_worker_seconds(const Fleet& fleet, double bytes) {
+  if (fleet.push_ratio < 1) return fleet.push_ratio * slowest_worker_seconds(mirrored(fleet), bytes);
   return fleet.n() == 1 ? 0 : least_traffic(fleet.n(), fleet.push_ratio) / slowest_worker(fleet) * bytes * 8;
 }
 
 std::vector<double> shares(const Fleet& fleet) {
+  if (fleet.push_ratio < 1) return shares(mirrored(fleet));
   const bool larger_pushes = fleet.n() > 1 && fleet.push_ratio > 1;
   std::vector<double> shares = larger_pushes ? split_with_larger_pushes(fleet) : room(fleet);
   const double total = sum(shares);
@@ -179,7 +191,7 @@ std::vector<double> traffic_bytes(const Fleet& fleet, const std::vector<uint64_t
     const auto bytes = static_cast<double>(owned[member]);
     const double sent = r * (stream - bytes) + (n - 1) * bytes;
     const double received = stream - bytes + r * (n - 1) * bytes;
-    traffic[member] = member < fleet.n() ? std::max(sent, received) : r * n * bytes;
+    traffic[member] = member < fleet.n() ? std::max(sent, received) : std::max(r, 1.0) * n * bytes;
   }
   return traffic;
 }

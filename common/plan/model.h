@@ -23,13 +23,13 @@ namespace gleaner::plan {
 inline constexpr double kMinBitsPerSecond = 1;
 inline constexpr double kMaxBitsPerSecond = 1e18;
 
-// The greatest push ratio: fp32 sums of 16-bit values.
-inline constexpr double kMaxPushRatio = 2;
+// The greatest push ratio, and the reciprocal of the least one. fp32 sums of 16-bit values have 2; signs have 1 / 7.8.
+inline constexpr double kMaxPushRatio = 8;
 
 struct Fleet {
   std::vector<double> worker_bits_per_second;  // n >= 1 values in [kMinBitsPerSecond, kMaxBitsPerSecond]
   std::vector<double> summer_bits_per_second;  // k >= 0 values in the same range; n + k <= kMaxMembers
-  // r: bytes that workers push for each byte of the result, from 1 to kMaxPushRatio.
+  // r: bytes that workers push for each byte of the result, from 1 / kMaxPushRatio to kMaxPushRatio.
   double push_ratio = 1;
   uint32_t n() const { return static_cast<uint32_t>(worker_bits_per_second.size()); }
   uint32_t k() const { return static_cast<uint32_t>(summer_bits_per_second.size()); }

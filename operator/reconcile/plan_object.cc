@@ -148,7 +148,7 @@ double planned_push_ratio(const Observation& observation) {
   const api::ReductionPlanSpec& spec = observation.plan->spec;
   if (spec.bytes_per_step == 0 || spec.push_bytes_per_step == 0) return 1;
   const double ratio = static_cast<double>(spec.push_bytes_per_step) / static_cast<double>(spec.bytes_per_step);
-  return std::clamp(ratio, 1.0, plan::kMaxPushRatio);
+  return std::clamp(ratio, 1 / plan::kMaxPushRatio, plan::kMaxPushRatio);
 }
 
 std::vector<SummerSeat> seats_of(const std::vector<const PodView*>& summers) {

@@ -24,7 +24,8 @@ double seconds_of(const Fleet& fleet, const std::vector<double>& share, double b
     slowest = std::max(slowest, std::max(sent, received) * bytes * 8 / fleet.worker_bits_per_second[i]);
   }
   for (uint32_t j = 0; j < fleet.k(); ++j) {
-    slowest = std::max(slowest, n * r * share[fleet.n() + j] * bytes * 8 / fleet.summer_bits_per_second[j]);
+    slowest =
+        std::max(slowest, n * std::max(r, 1.0) * share[fleet.n() + j] * bytes * 8 / fleet.summer_bits_per_second[j]);
   }
   return slowest;
 }
@@ -33,7 +34,7 @@ double seconds_of(const Fleet& fleet, const std::vector<double>& share, double b
 Fleet random_fleet_of_any_ratio(std::mt19937_64& random, uint32_t most_workers = 40) {
   Fleet fleet = random_fleet(random, most_workers);
   const double larger = random() % 2 == 0 ? kMaxPushRatio : std::uniform_real_distribution(1.0, 2.0)(random);
-  if (random() % 2 == 0) fleet.push_ratio = larger;
+  if (random() % 2 == 0) fleet.push_ratio = random() % 2 == 0 ? larger : 1 / larger;
   return fleet;
 }
 
@@ -191,6 +192,17 @@ TEST(Model, LargerPushes) {
   EXPECT_EQ(slowest_worker_seconds(fleet, bytes), 2);
 }
 
+// Half of the bytes one way take what twice the bytes the other way take, for half of them.
+TEST(Model, SmallerPushes) {
+  for (const uint32_t summers : {0u, 1u, 4u, 16u}) {
+    Fleet smaller = even_fleet(8, summers, kGbit), larger = smaller;
+    smaller.push_ratio = 0.5;
+    larger.push_ratio = 2;
+    EXPECT_DOUBLE_EQ(bound_seconds(smaller, 1e9), bound_seconds(larger, 1e9) / 2);
+    EXPECT_DOUBLE_EQ(slowest_worker_seconds(smaller, 1e9), slowest_worker_seconds(larger, 1e9) / 2);
+  }
+}
+
 TEST(Model, TrafficOfAConcreteOwnership) {
   const Fleet fleet{{8e9, 16e9, 8e9}, {4e9}};
   const std::vector<uint64_t> owned = {100, 200, 0, 700};
@@ -212,7 +224,7 @@ TEST(Model, RejectsInvalidFleets) {
     EXPECT_THAT(message({{1e9, bad}, {}}), testing::HasSubstr("worker/1"));
     EXPECT_THAT(message({{1e9}, {1e9, 1e9, bad}}), testing::HasSubstr("summer/2"));
   }
-  for (double bad : {0.99, 2.01, std::nan("")}) {
+  for (double bad : {0.12, 8.01, std::nan("")}) {
     EXPECT_THAT(message({{1e9}, {}, bad}), testing::HasSubstr("bytes for each byte of the result"));
   }
 }

@@ -117,7 +117,7 @@ TEST(Summers, PushRatioComesFromEarlierAttempt) {
   world.plan->spec.push_bytes_per_step = 1500;
   world.job.status.attempt = 1;
   EXPECT_EQ(planned_push_ratio(world.observe()), 1.5);
-  world.plan->spec.push_bytes_per_step = 3000;
+  world.plan->spec.push_bytes_per_step = 30'000;
   EXPECT_EQ(planned_push_ratio(world.observe()), plan::kMaxPushRatio);
 }
 
