@@ -23,19 +23,14 @@ std::string describe(const plan::Tensor& tensor) {
 
 absl::Status check(const plan::Tensor& tensor) {
   GLN_RETURN_IF_ERROR(check_name("the tensor's name", tensor.name, plan::kMaxTensorNameBytes));
-  if (!is_valid(tensor.type)) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has data type ",
-                                                   static_cast<int>(tensor.type),
+  const DataType type = tensor.memory.has_value() ? tensor.memory->type : tensor.type;
+  if (!is_plain(type)) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has data type ", static_cast<int>(type),
                                                    ", which is not a value of gln_data_type"));
   }
   if (tensor.accumulates && tensor.type != DataType::kFloat32 && tensor.type != DataType::kInt32) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is ", name_of(tensor.type),
                                                    ", which can't be accumulated; only fp32 and int32 can"));
-  }
-  if (tensor.memory.has_value() && !is_valid(tensor.memory->type)) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has data type ",
-                                                   static_cast<int>(tensor.memory->type),
-                                                   ", which is not a value of gln_data_type"));
   }
   if (tensor.memory.has_value()) GLN_RETURN_IF_ERROR(plan::validate(std::span(&tensor, 1)));
   if (tensor.memory_bytes() > kMaxTensorBytes) {

@@ -81,7 +81,8 @@ class Sizes {
                               : sliced_partition_bytes(default_partition_bytes(workers_, tensor.bytes()), cut.slices);
     const Encoding types = plan_.encoding(tensor);
     const DataType travels = cut.has_partial_sums ? types.partial : types.contribution;
-    return std::min(size, kMaxPartitionBytes / cut.blocks) / size_of(travels) * size_of(types.result);
+    return std::min(std::min(size, kMaxPartitionBytes / cut.blocks) / size_of(travels) * size_of(types.result),
+                    plan_.most_partition_bytes(tensor));
   }
 
  private:

@@ -166,15 +166,34 @@ absl::Status validate_schedules(const Plan& plan) {
 
 // Checks a tensor that does not travel as the memory of ranks holds it.
 absl::Status validate_compressed(const Tensor& tensor) {
-  const std::string name = absl::StrCat("tensor '", tensor.name, "' of ", name_of(tensor.memory->type));
-  if (!is_narrow(tensor.type) || tensor.memory->type != accumulator_of(tensor.type)) {
+  const Memory& memory = *tensor.memory;
+  const std::string name = absl::StrCat("tensor '", tensor.name, "' of ", name_of(memory.type));
+  const DataType contribution = memory.contribution.value_or(tensor.type);
+  const bool are_signs = contribution == kSignBlock && tensor.type == kInt8Block;
+  const bool may_travel = tensor.type == DataType::kFloat16 || tensor.type == DataType::kBFloat16 ||
+                          (is_block(tensor.type) && tensor.type != kFloat32Block && tensor.type != kSignBlock);
+  if (!may_travel || memory.type != DataType::kFloat32 || (contribution != tensor.type && !are_signs)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, " can't be sent as ", name_of(tensor.type), "; only fp32 can, as fp16 or bf16"));
+        absl::StrCat(name, " can't be sent as ", name_of(contribution), "; only fp32 can, as fp16, bf16 or in blocks"));
   }
-  if (tensor.memory->elements == tensor.elements) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, " has ", tensor.memory->elements, " elements, and ",
-                                                 tensor.elements, " are sent; expected all of them"));
+  // Divide, because a product could overflow.
+  const uint64_t values = values_of(tensor.type);
+  if (memory.elements / values + (memory.elements % values > 0 ? 1 : 0) != tensor.elements ||
+      memory.elements > kMaxStreamBytes / size_of(memory.type)) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " has ", memory.elements, " elements, and ", tensor.elements,
+                                                   " of ", values, " values are sent; expected all of them"));
+  }
+  if (!(memory.momentum >= 0 && memory.momentum < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " has a momentum of ", memory.momentum, "; expected 0 to below 1"));
+  }
+  if (is_block(tensor.type) || (!memory.feeds_back && memory.momentum == 0)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is sent as ", name_of(tensor.type), ", which has neither error feedback nor momentum"));
 }
+
+// Returns whether the bits of the type depend on a seed.
+bool is_random(DataType type) { return type == kInt4Block || is_random_k(type); }
 
 }  // namespace
 
@@ -193,7 +212,13 @@ std::string Plan::member_name(uint32_t member) const {
 
 std::string types_of(const Tensor& tensor) {
   if (!tensor.memory.has_value()) return std::string(name_of(tensor.type));
-  return absl::StrCat(name_of(tensor.memory->type), " sent as ", name_of(tensor.type));
+  const Memory& memory = *tensor.memory;
+  std::string text =
+      absl::StrCat(name_of(memory.type), " sent as ", name_of(memory.contribution.value_or(tensor.type)));
+  if (is_random(tensor.type)) absl::StrAppend(&text, " of seed ", memory.seed);
+  if (is_block(tensor.type) && !memory.feeds_back) absl::StrAppend(&text, " without error feedback");
+  if (memory.momentum > 0) absl::StrAppend(&text, " with momentum ", memory.momentum);
+  return text;
 }
 
 absl::Status validate(std::span<const Tensor> tensors) {
@@ -216,6 +241,10 @@ absl::Status validate(std::span<const Tensor> tensors) {
                                                                         : " has a staleness, but is not accumulated"));
     }
     if (tensor.memory.has_value()) GLN_RETURN_IF_ERROR(validate_compressed(tensor));
+    if (is_block(tensor.type) && !tensor.memory.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' of ", name_of(tensor.type),
+                                                     " is not compressed; only compressed tensors travel in blocks"));
+    }
     if (tensor.accumulates && !tensor.group.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor '", tensor.name, "' accumulates, and has a group; all workers accumulate"));

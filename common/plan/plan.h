@@ -40,10 +40,15 @@ inline constexpr size_t kMaxEndpointBytes = 512;
 // The staleness of a tensor whose answers never wait for other workers.
 inline constexpr uint32_t kUnbounded = UINT32_MAX;
 
-// The memory in which ranks hold a tensor that does not travel as it is.
+// The memory in which ranks hold a tensor that does not travel as it is, and how its contributions are made from there.
 struct Memory {
   DataType type = DataType::kFloat32;
   uint64_t elements = 0;
+  std::optional<DataType> contribution;  // none: the tensor's type
+  // The rest is about contributions in blocks (docs/compression.md).
+  uint64_t seed = 0;        // of random numbers
+  bool feeds_back = false;  // whether what a contribution lacks is added to the next one
+  float momentum = 0;       // from 0 to below 1: the factor by which earlier values fade; 0: none
   uint64_t bytes() const { return elements * size_of(type); }
   friend bool operator==(const Memory&, const Memory&) = default;
 };
@@ -74,13 +79,14 @@ struct Tensor {
   // accumulate, and its partitions belong to members of the group and to CPU summers.
   std::vector<uint32_t> group;
   // Set for a *compressed* tensor: a stage of each worker (comm-lib/encoding) makes its contributions from this memory,
-  // and converts its results back. Such a tensor is fp16 or bf16, its memory fp32, and it does not accumulate. Other
-  // tensors are in the memory of ranks as they travel.
+  // and converts its results back. Such a tensor is fp16, bf16 or of a block type, its memory fp32, and it does not
+  // accumulate. Other tensors are in the memory of ranks as they travel.
   std::optional<Memory> memory;
 
   // Returns the size of the ranks' memory for the first `travelling` bytes of the tensor.
   uint64_t memory_bytes(uint64_t travelling) const {
-    return memory.has_value() ? travelling / size_of(type) * size_of(memory->type) : travelling;
+    if (!memory.has_value()) return travelling;
+    return std::min(travelling / size_of(type) * values_of(type) * size_of(memory->type), memory->bytes());
   }
   uint64_t memory_bytes() const { return memory_bytes(bytes()); }
   // Returns whether a schedule may sum the tensor.
@@ -171,8 +177,8 @@ struct Plan {
   // partial sums, unless the tensor is compressed. Results have the tensor's type.
   Encoding encoding(const Tensor& tensor) const {
     const DataType partial = accumulator_of(tensor.type);
-    const bool pushes_partial_sums = local_ranks > 1 && !tensor.memory.has_value();
-    return {pushes_partial_sums ? partial : tensor.type, partial, tensor.type};
+    if (tensor.memory.has_value()) return {tensor.memory->contribution.value_or(tensor.type), partial, tensor.type};
+    return {local_ranks > 1 ? partial : tensor.type, partial, tensor.type};
   }
   Encoding encoding(const Partition& partition) const { return encoding(tensors[partition.tensor]); }
   uint32_t push_bytes(const Partition& partition) const {
@@ -183,14 +189,14 @@ struct Plan {
     return static_cast<uint32_t>(encoding(partition).partial_bytes(partition.bytes));
   }
   // Returns the most bytes that a partition of the tensor may have, so that neither its contributions nor its answers
-  // exceed `frame_bytes`, and no partial sum kMaxPartitionBytes.
+  // exceed `frame_bytes`, and neither partial sums nor the ranks' memory kMaxPartitionBytes. At least one element.
   uint64_t most_partition_bytes(const Tensor& tensor, uint64_t frame_bytes = kMaxPartitionBytes) const {
     const Encoding types = encoding(tensor);
-    const uint64_t elements =
-        std::min({frame_bytes / size_of(types.contribution),
-                  std::min(frame_bytes, kMaxPartitionBytes - counts_bytes(tensor)) / size_of(types.result),
-                  kMaxPartitionBytes / size_of(types.partial)});
-    return elements * size_of(types.result);
+    const uint64_t elements = std::min(
+        {frame_bytes / size_of(types.contribution),
+         std::min(frame_bytes, kMaxPartitionBytes - counts_bytes(tensor)) / size_of(types.result),
+         kMaxPartitionBytes / size_of(types.partial), kMaxPartitionBytes / (values_of(tensor.type) * sizeof(float))});
+    return std::max<uint64_t>(elements, 1) * size_of(types.result);
   }
   // Returns the index in `partitions` of this partition of `tensor`.
   uint32_t index_of(uint32_t tensor, uint32_t partition) const { return first_partition[tensor] + partition; }

@@ -24,7 +24,16 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
       return absl::InvalidArgumentError(absl::StrCat("tensor ", quote(message.name()), " has unknown data type ",
                                                      message.memory_type(), " in memory"));
     }
-    memory = {static_cast<DataType>(message.memory_type()), message.memory_elements()};
+    if (message.contribution_type() > 255) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tensor ", quote(message.name()), " has contributions of unknown data type ", message.contribution_type()));
+    }
+    memory = {.type = static_cast<DataType>(message.memory_type()),
+              .elements = message.memory_elements(),
+              .seed = message.seed(),
+              .feeds_back = message.error_feedback(),
+              .momentum = message.momentum()};
+    if (message.has_contribution_type()) memory->contribution = static_cast<DataType>(message.contribution_type());
   }
   const uint32_t staleness = message.has_staleness() ? message.staleness() : plan::kUnbounded;
   const auto schedule = message.has_schedule() ? std::optional(message.schedule()) : std::nullopt;
@@ -97,6 +106,12 @@ void encode(const plan::Tensor& tensor, v1::Tensor* message) {
   if (!tensor.memory.has_value()) return;
   message->set_memory_type(static_cast<uint32_t>(tensor.memory->type));
   message->set_memory_elements(tensor.memory->elements);
+  if (tensor.memory->contribution.has_value()) {
+    message->set_contribution_type(static_cast<uint32_t>(*tensor.memory->contribution));
+  }
+  message->set_seed(tensor.memory->seed);
+  message->set_error_feedback(tensor.memory->feeds_back);
+  message->set_momentum(tensor.memory->momentum);
 }
 
 absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::RepeatedPtrField<v1::Tensor>& messages) {

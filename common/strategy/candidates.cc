@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -382,7 +383,10 @@ absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& netwo
 std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes,
                                DataType type) {
   std::vector<double> seconds;
-  for (const Candidate& each : candidates) seconds.push_back(each.model_of(type).seconds(bytes, partition_bytes));
+  for (const Candidate& each : candidates) {
+    seconds.push_back(each.serves(type) ? each.model_of(type).seconds(bytes, partition_bytes)
+                                        : std::numeric_limits<double>::infinity());
+  }
   return seconds;
 }
 
@@ -400,8 +404,10 @@ std::vector<double> seconds_of_new(std::span<const Candidate> candidates, const 
   std::vector<double> seconds;
   for (const Candidate& each : candidates) {
     const auto partition_bytes = static_cast<double>(partition_bytes_of(each, tensor));
-    seconds.push_back(each.model_of(tensor.type)
-                          .seconds(static_cast<double>(tensor.bytes), partition_bytes, static_cast<double>(least)));
+    const Model& model = each.model_of(tensor.type);
+    seconds.push_back(each.serves(tensor.type) ? model.seconds(static_cast<double>(tensor.bytes), partition_bytes,
+                                                               static_cast<double>(least))
+                                               : std::numeric_limits<double>::infinity());
   }
   return seconds;
 }

@@ -18,7 +18,8 @@ namespace {
 // The bytes of the tensors that a schedule sums.
 struct ScheduleBytes {
   double narrow = 0;  // of narrow types
-  double others = 0;
+  double others = 0;  // blocks included
+  double wider = 0;   // that partial sums of blocks have beyond those of blocks
 };
 
 std::vector<ScheduleBytes> bytes_by_schedule(const plan::Plan& plan) {
@@ -26,7 +27,11 @@ std::vector<ScheduleBytes> bytes_by_schedule(const plan::Plan& plan) {
   for (const plan::Tensor& tensor : plan.tensors) {
     if (!tensor.schedule.has_value()) continue;
     ScheduleBytes& of_schedule = bytes[*tensor.schedule];
-    (is_narrow(tensor.type) ? of_schedule.narrow : of_schedule.others) += static_cast<double>(tensor.bytes());
+    const auto all = static_cast<double>(tensor.bytes());
+    (is_narrow(tensor.type) && !is_block(tensor.type) ? of_schedule.narrow : of_schedule.others) += all;
+    if (is_block(tensor.type)) {
+      of_schedule.wider += static_cast<double>(tensor.elements * size_of(accumulator_of(tensor.type))) - all;
+    }
   }
   return bytes;
 }
@@ -54,8 +59,12 @@ absl::StatusOr<StreamBound> stream_bound(const plan::Plan& plan, const JobNetwor
     if (!(bytes[i].narrow + bytes[i].others > 0)) continue;
     GLN_ASSIGN_OR_RETURN(const Candidate candidate,
                          candidate_of(network, plan.workers, plan.schedules[i], plan.local_ranks));
+    // Partial sums of narrow types have twice their bytes.
+    const double of_partial_byte = candidate.cut.has_partial_sums ? candidate.narrow_model.stream_seconds_per_byte -
+                                                                        candidate.model.stream_seconds_per_byte
+                                                                  : 0;
     schedules += bytes[i].narrow * candidate.narrow_model.stream_seconds_per_byte +
-                 bytes[i].others * candidate.model.stream_seconds_per_byte;
+                 bytes[i].others * candidate.model.stream_seconds_per_byte + bytes[i].wider * of_partial_byte;
     left -= bytes[i].narrow + bytes[i].others;
   }
   return StreamBound{(left * by_owners.seconds_per_byte + schedules) / all,

@@ -76,11 +76,56 @@ TEST(Plan, OnlyFloat32IsCompressed) {
   };
   EXPECT_EQ(error(DataType::kFloat32, DataType::kBFloat16, 4, false), "");
   EXPECT_THAT(error(DataType::kFloat64, DataType::kFloat16, 4, false),
-              ::testing::HasSubstr("only fp32 can, as fp16 or bf16"));
+              ::testing::HasSubstr("only fp32 can, as fp16, bf16 or in blocks"));
   EXPECT_THAT(error(DataType::kFloat32, DataType::kFloat32, 4, false),
-              ::testing::HasSubstr("only fp32 can, as fp16 or bf16"));
+              ::testing::HasSubstr("only fp32 can, as fp16, bf16 or in blocks"));
   EXPECT_THAT(error(DataType::kFloat32, DataType::kFloat16, 5, false), ::testing::HasSubstr("expected all of them"));
   EXPECT_THAT(error(DataType::kFloat32, DataType::kFloat16, 4, true), ::testing::HasSubstr("accumulated"));
+}
+
+// A block stands for 1024 values; the last one may have fewer.
+TEST(Plan, CompressedTensorsMayTravelInBlocks) {
+  Tensor tensor{"x", 3, kInt8Block};
+  tensor.memory = {.elements = 2050, .contribution = kSignBlock};
+  const Plan plan = *make_plan({{1e9, 1e9}, {1e9}}, {tensor}, {});
+  EXPECT_EQ(plan.encoding(tensor), (Encoding{kSignBlock, kFloat32Block, kInt8Block}));
+  EXPECT_EQ(tensor.memory_bytes(), 2050 * sizeof(float));
+  EXPECT_EQ(tensor.memory_bytes(2 * size_of(kInt8Block)), 2048 * sizeof(float));
+  EXPECT_EQ(types_of(tensor), "fp32 sent as sign without error feedback");
+}
+
+// Otherwise a partition of blocks that keep few values would take gigabytes of memory.
+TEST(Plan, PartitionsOfBlocksHaveAtMostFourMebibytesInMemory) {
+  Tensor tensor{"x", 10'000, random_k(1)};
+  tensor.memory = {.elements = 10'000 * kBlockValues};
+  const Plan plan = *make_plan({{1e9, 1e9}, {1e9}}, {tensor}, {});
+  for (const Partition& partition : plan.partitions)
+    EXPECT_LE(tensor.memory_bytes(partition.bytes), kMaxPartitionBytes);
+}
+
+TEST(Plan, PartitionsHaveAtLeastOneBlock) {
+  Tensor tensor{"x", 3, kInt8Block};
+  tensor.memory = {.elements = 3 * kBlockValues};
+  EXPECT_EQ(make_plan({{1e9, 1e9}, {1e9}}, {tensor}, {.partition_bytes = 8})->partitions.size(), 3u);
+}
+
+TEST(Plan, BlocksThatCanNotTravelAreErrors) {
+  const auto error = [](DataType type, const std::optional<Memory>& memory) {
+    Tensor tensor{"x", 2, type};
+    tensor.memory = memory;
+    return std::string(validate(std::span(&tensor, 1)).message());
+  };
+  const Memory memory{.elements = 1025};
+  EXPECT_EQ(error(top_k(4), memory), "");
+  EXPECT_THAT(error(top_k(4), std::nullopt), ::testing::HasSubstr("only compressed tensors travel in blocks"));
+  EXPECT_THAT(error(kFloat32Block, memory), ::testing::HasSubstr("can't be sent"));
+  EXPECT_THAT(error(kSignBlock, memory), ::testing::HasSubstr("can't be sent"));
+  EXPECT_THAT(error(top_k(4), Memory{.elements = 1025, .contribution = kSignBlock}),
+              ::testing::HasSubstr("can't be sent as sign"));
+  EXPECT_THAT(error(top_k(4), Memory{.elements = 1024}), ::testing::HasSubstr("expected all of them"));
+  EXPECT_THAT(error(top_k(4), Memory{.elements = 1025, .momentum = 1}), ::testing::HasSubstr("expected 0 to below 1"));
+  EXPECT_THAT(error(DataType::kFloat16, Memory{.elements = 2, .feeds_back = true}),
+              ::testing::HasSubstr("neither error feedback nor momentum"));
 }
 
 TEST(Plan, PlacesOfSummersMayBeEmpty) {
@@ -206,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"NameOfTwoLines", "control character", [](Plan& p) { p.tensors[1].name = "two\nlines"; }},
         {"NameCutOff", "is not UTF-8", [](Plan& p) { p.tensors[1].name = "cut\xe6\xa8"; }},
         {"SameName", "'w' appears twice", [](Plan& p) { p.tensors[2].name = "w"; }},
-        {"Type", "data type 9", [](Plan& p) { p.tensors[1].type = static_cast<DataType>(9); }},
+        {"Type", "data type 99", [](Plan& p) { p.tensors[1].type = static_cast<DataType>(99); }},
         {"ElementsOverflow", "elements", [](Plan& p) { p.tensors[1].elements = kHuge / 4 + 2; }},
         {"StreamOverflow", "elements", [](Plan& p) { p.tensors[1].elements = kMaxStreamBytes / 4; }},
         {"IndexEmpty", "first_partition", [](Plan& p) { p.first_partition.clear(); }},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "common/plan/schedule_name.h"
@@ -60,6 +61,16 @@ TEST(Candidates, NarrowTypesHaveWidePartialSums) {
     expect_model(narrow("gather"), 3, push * 7, push * 7);
     expect_model(narrow(plan::kSummersStrategy), 2, (1 + push) * 7, (1 + push) * 7 / 8);
     expect_model(model_of(*all, "ring"), 14, 1.75, 1.75);
+  }
+}
+
+TEST(Candidates, SchedulesWithPartialSumsAreNoChoiceForBlocks) {
+  const auto all = candidates(star(8), 8, 0);
+  ASSERT_TRUE(all.ok()) << all.status();
+  const std::vector<double> seconds = seconds_of(*all, 1 << 20, 1 << 20, kInt8Block);
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    const std::string name = name_of((*all)[i]);
+    EXPECT_EQ(std::isfinite(seconds[i]), name == "summers" || name == "gather") << name;
   }
 }
 

@@ -62,6 +62,14 @@ TEST(StreamBound, CountsPartialSums) {
   }
 }
 
+// A ring sends as many bytes of partial sums as of complete ones.
+TEST(StreamBound, CountsPartialSumsOfBlocks) {
+  plan::Tensor tensor{.name = "a", .elements = 100, .type = kInt8Block, .schedule = 0};
+  tensor.memory = {.elements = 100 * kBlockValues};
+  const double wider = static_cast<double>(size_of(kFloat32Block)) / static_cast<double>(size_of(kInt8Block));
+  EXPECT_NEAR(stream_bound(plan_of({tensor}))->seconds_per_byte, (wider + 1) / 2 * kRingSeconds, kRingSeconds * 1e-9);
+}
+
 TEST(StreamBound, CountsGatheredContributions) {
   plan::Plan plan = plan_of({{.name = "a", .elements = 100, .type = DataType::kFloat16, .schedule = 0}});
   plan.schedules = {{.algorithm = "gather"}};
