@@ -23,7 +23,9 @@ constexpr std::pair<absl::string_view, Strategy> kStrategies[] = {{"Auto", Strat
                                                                   {"Gather", Strategy::kGather}};
 constexpr std::pair<absl::string_view, Bits> kBits[] = {{"RankOrder", Bits::kRankOrder}, {"Schedule", Bits::kSchedule}};
 constexpr std::pair<absl::string_view, Compression> kCompressions[] = {
-    {"None", Compression::kNone}, {"FP16", Compression::kFp16}, {"BF16", Compression::kBf16}};
+    {"None", Compression::kNone}, {"FP16", Compression::kFp16},           {"BF16", Compression::kBf16},
+    {"Int8", Compression::kInt8}, {"Dithering", Compression::kDithering}, {"OneBit", Compression::kOneBit},
+    {"TopK", Compression::kTopK}, {"RandomK", Compression::kRandomK}};
 constexpr std::pair<absl::string_view, Transport> kTransports[] = {
     {"Auto", Transport::kAuto}, {"TCP", Transport::kTcp}, {"SHM", Transport::kShm}, {"RDMA", Transport::kRdma}};
 constexpr std::pair<absl::string_view, CleanPodPolicy> kCleanPodPolicies[] = {

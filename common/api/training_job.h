@@ -48,7 +48,7 @@ enum class Strategy {
 // Schedule: those of each strategy.
 enum class Bits { kRankOrder, kSchedule };
 // The type in which scripts send gradients if they choose none. None: the job chooses none either.
-enum class Compression { kNone, kFp16, kBf16 };
+enum class Compression { kNone, kFp16, kBf16, kInt8, kDithering, kOneBit, kTopK, kRandomK };
 enum class Transport { kAuto, kTcp, kShm, kRdma };
 enum class CleanPodPolicy { kNone, kRunning, kAll };
 
