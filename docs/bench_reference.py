@@ -197,30 +197,38 @@ def reduced(
     if schedule is None or is_gather(schedule):
         total = added(contributions)
     else:
-        total = _staged(contributions, schedule, partitions, ranks)
+        total = staged(contributions, schedule, partitions, ranks)
     result = travelling.rounded(total / kind.sums.type(len(values)) if average else total)
     return result if sent_as is None else travelling.widen(result)
 
 
-def _staged(
+def staged(
     contributions: list[np.ndarray],
     schedule: Schedule,
     partitions: Optional[Sequence[int]],
     ranks: Optional[Sequence[int]],
 ) -> np.ndarray:
+    """Returns the sum of contributions by a schedule, in the type in which they are added.
+
+    The last axis of a contribution counts the elements. The other arguments are those of reduced().
+
+    Raises:
+        ValueError: The arguments do not fit each other.
+    """
     workers, total = len(contributions), np.empty_like(contributions[0])
     if schedule["ranks"] != workers:
         raise ValueError(f"the schedule is for {schedule['ranks']} workers, not {workers}")
     if sorted(ranks or range(workers)) != list(range(workers)):
         raise ValueError(f"each worker needs a rank of its own from 0 to {workers - 1}, not {list(ranks or ())}")
-    if partitions is None or sum(partitions) != total.size:
-        raise ValueError(f"sums by '{schedule['algorithm']}' need partitions of {total.size} elements in all")
+    elements = total.shape[-1]
+    if partitions is None or sum(partitions) != elements:
+        raise ValueError(f"sums by '{schedule['algorithm']}' need partitions of {elements} elements in all")
     by_rank = [contributions[worker] for worker in np.argsort(list(ranks or range(workers)))]
     sizes = np.array(partitions, dtype=np.int64)
     begins = np.cumsum(sizes) - sizes
     for size in np.unique(sizes):  # all partitions of one size at once
         where = begins[sizes == size, None] + np.arange(size)
-        total[where] = execute(schedule, [vector[where] for vector in by_rank])
+        total[..., where] = execute(schedule, [vector[..., where] for vector in by_rank])
     return total
 
 

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "comm-lib/pipeline/ids.h"
+#include "common/base/mix.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::encoding {
@@ -14,7 +15,8 @@ absl::Status EncodingStage::on_event(const pipeline::Event& event) {
   if (!std::holds_alternative<pipeline::Commit>(event)) return absl::OkStatus();
   parts_.extend(*plan());
   piece_of_.resize(parts_.first_of(static_cast<uint32_t>(parts_.tensors())));
-  travelling_.resize(parts_.tensors());
+  encoded_.resize(piece_of_.size());
+  compressed_.resize(parts_.tensors());
   return absl::OkStatus();
 }
 
@@ -44,11 +46,18 @@ absl::Status EncodingStage::begin(pipeline::PieceRequest& request) {
 }
 
 absl::Status EncodingStage::allocate(uint32_t tensor) {
-  std::unique_ptr<std::byte[]>& memory = travelling_[tensor];
-  const uint64_t bytes = plan()->tensors[tensor].bytes();
-  if (memory != nullptr || bytes == 0) return absl::OkStatus();
-  memory.reset(new std::byte[bytes]);
-  return memory_.add({memory.get(), bytes});
+  Compressed& compressed = compressed_[tensor];
+  const plan::Tensor& shape = plan()->tensors[tensor];
+  if (compressed.memory != nullptr || shape.elements == 0) return absl::OkStatus();
+  const uint64_t contributions = plan()->encoding(shape).contribution_bytes(shape.bytes());
+  // Residuals after a result of top-k need the contribution.
+  const bool are_apart = contributions != shape.bytes() || is_top_k(shape.type);
+  const uint64_t bytes = contributions + (are_apart ? shape.bytes() : 0);
+  compressed.memory.reset(new std::byte[bytes]);
+  compressed.results = compressed.memory.get() + (are_apart ? contributions : 0);
+  if (shape.memory->feeds_back) compressed.residual = std::make_unique<float[]>(shape.memory->elements);
+  if (shape.memory->momentum > 0) compressed.momentum = std::make_unique<float[]>(shape.memory->elements);
+  return memory_.add({compressed.memory.get(), bytes});
 }
 
 void EncodingStage::wait_for_turn(uint32_t piece) {
@@ -60,10 +69,34 @@ void EncodingStage::wait_for_turn(uint32_t piece) {
   waiting_.insert(std::ranges::upper_bound(waiting_, piece, is_more_urgent), piece);
 }
 
-MutableBytes EncodingStage::travelling(uint32_t part) const {
-  const uint64_t element = size_of(tensor_of(part).type);
-  const uint64_t offset = parts_[part].offset / size_of(tensor_of(part).memory->type) * element;
-  return {travelling_[parts_[part].tensor].get() + offset, elements_of(part) * element};
+EncodingStage::Range EncodingStage::values_of_part(uint32_t part) const {
+  return {parts_[part].offset / sizeof(float), parts_[part].bytes / sizeof(float)};
+}
+
+// The last element of a tensor may have fewer values.
+EncodingStage::Range EncodingStage::elements_of(uint32_t part) const {
+  const Range values = values_of_part(part);
+  const size_t width = values_of(tensor_of(part).type);
+  return {values.first / width, (values.count + width - 1) / width};
+}
+
+MutableBytes EncodingStage::contribution(uint32_t part) const {
+  const size_t element = size_of(plan()->encoding(tensor_of(part)).contribution);
+  const auto [first, count] = elements_of(part);
+  return {compressed_[parts_[part].tensor].memory.get() + first * element, count * element};
+}
+
+MutableBytes EncodingStage::result(uint32_t part) const {
+  const size_t element = size_of(tensor_of(part).type);
+  const auto [first, count] = elements_of(part);
+  return {compressed_[parts_[part].tensor].results + first * element, count * element};
+}
+
+// Returns the key of the part's random numbers. All ranks choose the same places, and round independently.
+uint32_t EncodingStage::key_of(uint32_t part) const {
+  const plan::Tensor& tensor = tensor_of(part);
+  const uint64_t worker = is_random_k(tensor.type) ? 0 : worker_ + uint64_t{1};
+  return static_cast<uint32_t>(splitmix64(splitmix64(splitmix64(tensor.memory->seed) ^ encoded_[part]) ^ worker) >> 32);
 }
 
 void EncodingStage::encode_next() {
@@ -78,14 +111,26 @@ void EncodingStage::encode(uint32_t part) {
   const Piece& piece = pieces_[piece_of_[part]];
   const plan::Tensor& tensor = tensor_of(part);
   const std::byte* from = piece.request.input.bytes().data() + (parts_[part].offset - piece.offset);
-  const MutableBytes to = travelling(part);
-  counts_.losses += kernels_.narrow(tensor.type, from, to.data(), elements_of(part));
-  counts_.elements += elements_of(part);
+  const MutableBytes to = contribution(part);
+  ++encoded_[part];
+  const Range values = values_of_part(part);
+  if (is_block(tensor.type)) {
+    const Compressed& compressed = compressed_[parts_[part].tensor];
+    float* const residual = compressed.residual == nullptr ? nullptr : compressed.residual.get() + values.first;
+    float* const momentum = compressed.momentum == nullptr ? nullptr : compressed.momentum.get() + values.first;
+    kernels_.encode(
+        tensor.memory->contribution.value_or(tensor.type),
+        {from, values.count, residual, momentum, tensor.memory->momentum, key_of(part), values.first / kBlockValues},
+        to.data());
+  } else {
+    counts_.losses += kernels_.narrow(tensor.type, from, to.data(), values.count);
+  }
+  counts_.elements += values.count;
   pipeline::PieceRequest encoded{{.id = pipeline::kEncodingBit | part,
                                   .tensor = parts_[part].tensor,
                                   .op = piece.request.op,
                                   .input = to.empty() ? Buffer() : memory_.borrow(to),
-                                  .output = to,
+                                  .output = result(part),
                                   .first = parts_[part].first,
                                   .count = parts_[part].count},
                                  {},
@@ -113,9 +158,15 @@ void EncodingStage::on_done(uint64_t id, const absl::Status& status) {
 void EncodingStage::decode(uint32_t part) {
   const Piece& piece = pieces_[piece_of_[part]];
   const plan::Tensor& tensor = tensor_of(part);
-  const std::byte* from = travelling(part).data();
+  const std::byte* from = result(part).data();
   std::byte* to = piece.request.output.data() + (parts_[part].offset - piece.offset);
-  kernels_.sum(tensor.type, tensor.memory->type, {&from, 1}, to, elements_of(part), 1);
+  const Range values = values_of_part(part);
+  if (!is_block(tensor.type)) return kernels_.sum(tensor.type, tensor.memory->type, {&from, 1}, to, values.count, 1);
+  kernels_.decode(tensor.type, from, {to, values.count, key_of(part), values.first / kBlockValues});
+  const Compressed& compressed = compressed_[parts_[part].tensor];
+  if (compressed.residual == nullptr || !is_top_k(tensor.type)) return;
+  kernels::put_back(tensor.type, contribution(part).data(), from, values.count,
+                    compressed.residual.get() + values.first);
 }
 
 void EncodingStage::fail(const absl::Status&) {

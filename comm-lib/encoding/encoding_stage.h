@@ -5,15 +5,20 @@
 //   finish(piece) ◀──── last part done ◀─── memory of ranks ◀── decoded ◀── on_done(part) ◀── result
 //
 // The stage cuts a piece into parts (pipeline/pieces.h), and encodes one part in each call of advance(). So the first
-// parts are sent while later ones are encoded. A part's contribution is converted to the tensor's type with
-// one rounding to nearest even, and its result is converted back, which is exact. The bits are those of
-// kernels::Kernels::sum() with one source.
+// parts are sent while later ones are encoded. For 16-bit types a part's contribution is rounded once, to nearest even,
+// and its result is converted back, which is exact. The bits are those of kernels::Kernels::sum() with one source.
 //
-// A tensor's contributions and results share memory of the size that travels. The stage allocates it with the tensor's
-// first piece and keeps it, so transports register it once. Once warm, a part costs one allocation: the block of the
-// buffer that borrows its memory, as in the stages above.
+// For blocks the stage keeps a *residual* of each value, if the tensor says so: what contributions lack so far. It is
+// added to the next contribution (error feedback). What a result of top-k lacks is not lost either: each worker
+// puts back into its residual the values whose places are not in the result.
 //
-// Source: GradientFlow §2.5 sends fp16 gradients, which NCCL adds in fp16. Sums in fp32 with one rounding are ours.
+// Memory of the size that travels has a tensor's contributions and results, which share it if they have the same type.
+// The stage allocates it with the tensor's first piece and keeps it, so transports register it once. Once warm, a part
+// costs one allocation: the block of the buffer that borrows its memory, as in the stages above.
+//
+// Sources: GradientFlow §2.5 sends fp16 gradients, which NCCL adds in fp16. Sums in fp32 with one rounding are ours.
+// Error feedback: Karimireddy et al. (2019), eq. 3. Residuals after top-k of a sum: Shi et al., "gTop-k" (2019),
+// algorithm 4. Momentum before the compression: BytePS's Nesterov momentum.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +36,13 @@ namespace gleaner::encoding {
 // The elements that a rank has encoded so far, in all tensors.
 struct Counts {
   uint64_t elements = 0;
-  kernels::Losses losses;
+  kernels::Losses losses;  // in 16-bit types
 };
 
 class EncodingStage : public pipeline::Stage {
  public:
-  // `kernels` must outlive the stage.
-  explicit EncodingStage(const kernels::Kernels* kernels) : kernels_(*kernels) {}
+  // `kernels` must outlive the stage. `worker`: number of this worker, since workers round at random independently.
+  EncodingStage(const kernels::Kernels* kernels, uint32_t worker) : kernels_(*kernels), worker_(worker) {}
 
   // pipeline::Stage. A piece of a compressed tensor must consist of whole parts. Other threads may start pieces.
   void start(pipeline::PieceRequest request) override;
@@ -70,17 +75,35 @@ class EncodingStage : public pipeline::Stage {
   void decode(uint32_t part);
 
   const plan::Tensor& tensor_of(uint32_t part) const { return plan()->tensors[parts_[part].tensor]; }
-  size_t elements_of(uint32_t part) const { return parts_[part].bytes / size_of(tensor_of(part).memory->type); }
-  // Returns the memory of the part's contribution and result, as they travel.
-  MutableBytes travelling(uint32_t part) const;
+  // Where the values of a part lie in its tensor.
+  struct Range {
+    size_t first = 0;
+    size_t count = 0;
+  };
+  Range values_of_part(uint32_t part) const;
+  Range elements_of(uint32_t part) const;
+  uint32_t key_of(uint32_t part) const;
+  // Returns the memory of the part's contribution, or result, as it travels.
+  MutableBytes contribution(uint32_t part) const;
+  MutableBytes result(uint32_t part) const;
+
+  // A compressed tensor. A rank keeps it from the tensor's first piece on.
+  struct Compressed {
+    std::unique_ptr<std::byte[]> memory;  // contributions, then results if these have memory of their own
+    std::byte* results = nullptr;
+    std::unique_ptr<float[]> residual;  // by value; null: none
+    std::unique_ptr<float[]> momentum;  // by value; null: none
+  };
 
   const kernels::Kernels& kernels_;
+  const uint32_t worker_;
   pipeline::Pieces parts_;
   Slots<Piece> pieces_;
-  std::vector<uint32_t> piece_of_;                        // by part: index in pieces_ of the latest piece
-  std::vector<uint32_t> waiting_;                         // pieces with parts that are not encoded, most urgent first
-  std::vector<std::unique_ptr<std::byte[]>> travelling_;  // by tensor; null: it had no piece, or is not compressed
-  pipeline::RegisteredMemory memory_;                     // that of travelling_
+  std::vector<uint32_t> piece_of_;      // by part: index in pieces_ of the latest piece
+  std::vector<uint64_t> encoded_;       // by part: how often it was encoded, which is the same on all ranks
+  std::vector<uint32_t> waiting_;       // pieces with parts that are not encoded, most urgent first
+  std::vector<Compressed> compressed_;  // by tensor
+  pipeline::RegisteredMemory memory_;   // that of compressed_
   Counts counts_;
 };
 

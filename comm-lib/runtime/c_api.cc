@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "comm-lib/include/gleaner/gleaner.h"
 #include "comm-lib/runtime/broadcast.h"
+#include "comm-lib/runtime/encoded_tensor.h"
 #include "comm-lib/runtime/host_sum.h"
 #include "comm-lib/runtime/rank.h"
 #include "comm-lib/runtime/workers_changed.h"
@@ -320,6 +321,21 @@ gln_status gln_declare_compressed(gln_session* session, const char* name, uint64
     gleaner::plan::Tensor declared{name, elements, narrow<gleaner::DataType>(sent_as), priority};
     declared.memory = {narrow<gleaner::DataType>(type), elements};
     auto id = rank.declare(std::move(declared));
+    if (!id.ok()) return id.status();
+    *tensor = *id;
+    return absl::OkStatus();
+  });
+}
+
+gln_status gln_declare_encoded(gln_session* session, const char* name, uint64_t elements, const gln_codec* codec,
+                               int32_t priority, uint32_t* tensor) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (name == nullptr) return null_argument("name");
+    if (codec == nullptr) return null_argument("codec");
+    if (tensor == nullptr) return null_argument("tensor");
+    auto declared = gleaner::runtime::encoded_tensor(name, elements, *codec, priority);
+    if (!declared.ok()) return declared.status();
+    auto id = rank.declare(*std::move(declared));
     if (!id.ok()) return id.status();
     *tensor = *id;
     return absl::OkStatus();

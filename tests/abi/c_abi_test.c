@@ -173,6 +173,37 @@ static void compressed_sums(gln_session* session, const gln_rank_info* where) {
               GLN_INVALID_ARGUMENT, "99");
 }
 
+/* Each rank's largest element is the same one, so top-k returns its sum, and zeros for the others. */
+static void sums_of_blocks(gln_session* session, const gln_rank_info* where) {
+  enum { kElements = 1500 };
+  float values[kElements];
+  uint32_t tensor = 0;
+  uint64_t handle = 0;
+  gln_codec codec = GLN_CODEC_INIT;
+  codec.method = GLN_AS_TOP_K;
+  codec.kept = 1;
+  for (int i = 0; i < kElements; ++i) values[i] = i == 1200 ? 5 : 1;
+  CHECK(gln_declare_encoded(session, "blocks", kElements, &codec, 0, &tensor) == GLN_OK);
+  CHECK(gln_push_pull(session, tensor, values, values, GLN_SUM, &handle) == GLN_OK);
+  CHECK(gln_wait(session, handle, -1) == GLN_OK);
+  CHECK(values[1200] == 5 * (float)where->workers * (float)where->local_ranks && values[1201] == 0);
+  codec.error_feedback = 0;
+  check_error(gln_declare_encoded(session, "blocks", kElements, &codec, 0, &tensor), GLN_INVALID_ARGUMENT,
+              "without error feedback");
+  codec.kept = 3;
+  check_error(gln_declare_encoded(session, "d", kElements, &codec, 0, &tensor), GLN_INVALID_ARGUMENT, "power of two");
+  codec.method = GLN_AS_INT8;
+  check_error(gln_declare_encoded(session, "d", kElements, &codec, 0, &tensor), GLN_INVALID_ARGUMENT, "expected 0");
+  codec.kept = 0;
+  codec.momentum = 1;
+  check_error(gln_declare_encoded(session, "d", kElements, &codec, 0, &tensor), GLN_INVALID_ARGUMENT, "momentum");
+  codec.method = (gln_method)99;
+  check_error(gln_declare_encoded(session, "d", kElements, &codec, 0, &tensor), GLN_INVALID_ARGUMENT, "99");
+  codec.size = 1;
+  check_error(gln_declare_encoded(session, "d", kElements, &codec, 0, &tensor), GLN_INVALID_ARGUMENT, "codec.size");
+  check_error(gln_declare_encoded(session, "d", kElements, NULL, 0, &tensor), GLN_INVALID_ARGUMENT, "codec");
+}
+
 /* Every rank adds 1 three times, at its own pace. After a sum that all ranks wait for, the total has all additions. */
 static void running_sums(gln_session* session, const gln_rank_info* where) {
   uint32_t tensor = 0;
@@ -369,6 +400,7 @@ static void job(void) {
   sums(session, &where);
   sums_of_members(session, &where);
   compressed_sums(session, &where);
+  sums_of_blocks(session, &where);
   running_sums(session, &where);
   wrong_calls(session);
   broadcasts(session, &where);

@@ -221,6 +221,43 @@ GLN_API gln_status gln_declare_for_members(gln_session* session, const char* nam
 GLN_API gln_status gln_declare_compressed(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
                                           gln_data_type sent_as, int32_t priority, uint32_t* tensor);
 
+/* How elements of a tensor travel. The values of GLN_AS_FLOAT16 and GLN_AS_BFLOAT16 are those of gln_data_type. */
+typedef enum gln_method {
+  GLN_AS_FLOAT16 = 3,
+  GLN_AS_BFLOAT16 = 4,
+  GLN_AS_INT8 = 7,               /* a byte each, and a scale for each block of GLN_BLOCK_ELEMENTS */
+  GLN_AS_INT4 = 8,               /* 4 bits each, rounded at random (dithering), and a scale for each block */
+  GLN_AS_SIGN = 9,               /* the sign each, and the mean magnitude of each block; results as with GLN_AS_INT8 */
+  GLN_AS_TOP_K = 16,             /* of each block, the `kept` elements of the largest magnitude */
+  GLN_AS_RANDOM_K = 24,          /* of each block, `kept` elements at random places, which are the same on all ranks */
+  GLN_METHOD_IS_INT = 0x7fffffff /* not a method, as above */
+} gln_method;
+
+#define GLN_BLOCK_ELEMENTS 1024
+#define GLN_MOST_KEPT 128
+
+/* How ranks compress a tensor (docs/compression.md). Set `size` to sizeof(gln_codec); GLN_CODEC_INIT does. */
+typedef struct gln_codec {
+  size_t size;
+  gln_method method;
+  uint32_t kept;      /* of GLN_AS_TOP_K and GLN_AS_RANDOM_K: a power of two, at most GLN_MOST_KEPT; else 0 */
+  uint64_t seed;      /* of random numbers */
+  int error_feedback; /* not 0: what a contribution lacks is added to the worker's next one; not for 16 bits */
+  float momentum;     /* 0 to below 1: contributions have Nesterov momentum with this factor; 0 for 16 bits */
+} gln_codec;
+#define GLN_CODEC_INIT \
+  { sizeof(gln_codec), GLN_AS_INT8, 0, 0, 1, 0.0f }
+
+/* Declares a compressed tensor of GLN_FLOAT32, like gln_declare_compressed(), with one of more methods. A contribution
+ * is the sum of a worker's local ranks. Contributions are added in fp32, in the order of the strategy, and the sum is
+ * encoded once, by the same method. Every rank gets the same bits. A block with an element that is not finite becomes
+ * a block of NaNs, or keeps the element, on all ranks. The residuals of error feedback are fp32 memory of local rank 0
+ * of each worker; they live as long as the session.
+ *
+ * GLN_INVALID_ARGUMENT: also if `codec` is NULL or has a value that is out of range. */
+GLN_API gln_status gln_declare_encoded(gln_session* session, const char* name, uint64_t elements,
+                                       const gln_codec* codec, int32_t priority, uint32_t* tensor);
+
 #define GLN_UNBOUNDED UINT32_MAX
 
 /* Declares a tensor that accumulates, of type GLN_FLOAT32 or GLN_INT32; otherwise like gln_declare(). Requests for it

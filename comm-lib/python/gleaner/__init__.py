@@ -23,6 +23,7 @@ from typing import Optional
 import numpy
 
 from gleaner import arrays, exchange, process
+from gleaner.codec import Codec, Method
 from gleaner.errors import (
     DeadlineExceededError,
     FailedPreconditionError,
@@ -328,12 +329,14 @@ def _as_array(array: numpy.ndarray) -> numpy.ndarray:
 
 
 __all__ = [
+    "Codec",
     "DataType",
     "DeadlineExceededError",
     "FailedPreconditionError",
     "GleanerError",
     "InternalError",
     "InvalidArgumentError",
+    "Method",
     "Op",
     "PermissionDeniedError",
     "RankInfo",

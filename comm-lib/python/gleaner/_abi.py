@@ -82,6 +82,19 @@ class Options(ctypes.Structure):
     ]
 
 
+class Codec(ctypes.Structure):
+    """gln_codec."""
+
+    _fields_: ClassVar = [
+        ("size", ctypes.c_size_t),
+        ("method", ctypes.c_int),
+        ("kept", ctypes.c_uint32),
+        ("seed", ctypes.c_uint64),
+        ("error_feedback", ctypes.c_int),
+        ("momentum", ctypes.c_float),
+    ]
+
+
 class RankInfo(ctypes.Structure):
     """gln_rank_info."""
 
@@ -170,6 +183,17 @@ _SIGNATURES = {
             _U64,
             ctypes.c_int,
             ctypes.c_int,
+            ctypes.c_int32,
+            ctypes.POINTER(ctypes.c_uint32),
+        ],
+    ),
+    "gln_declare_encoded": (
+        ctypes.c_int,
+        [
+            _SESSION,
+            ctypes.c_char_p,
+            _U64,
+            ctypes.POINTER(Codec),
             ctypes.c_int32,
             ctypes.POINTER(ctypes.c_uint32),
         ],

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional, Protocol, TypeVar
 
 import numpy
 
+from gleaner.codec import SentAs
 from gleaner.errors import InvalidArgumentError
 from gleaner.session import DataType, GpuMemory, Op, Session
 
@@ -76,7 +77,7 @@ class PushPullOptions:
     priority: int = 0
     in_place: bool = False
     members: Optional[Sequence[int]] = None
-    sent_as: Optional[DataType] = None
+    sent_as: Optional[SentAs] = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.average, bool):

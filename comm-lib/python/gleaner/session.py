@@ -21,6 +21,7 @@ from typing import Any, Callable, Optional
 
 from gleaner import _abi
 from gleaner._abi import DataType, Op
+from gleaner.codec import Codec, SentAs
 from gleaner.connection import Connection, GpuMemory, RankInfo
 from gleaner.errors import FailedPreconditionError, GleanerError, InvalidArgumentError, error_of
 
@@ -114,7 +115,7 @@ class Session(Connection):
         data_type: DataType,
         priority: int = 0,
         members: Optional[Sequence[int]] = None,
-        sent_as: Optional[DataType] = None,
+        sent_as: Optional[SentAs] = None,
     ) -> int:
         """Declares a tensor and returns its id on this rank. Does not block; may be called from several threads.
 
@@ -130,8 +131,8 @@ class Session(Connection):
             members: Ranks in ascending order, this rank among them, which sum the tensor; no other rank declares it.
                 None: all ranks.
             sent_as: FLOAT16 or BFLOAT16: elements of FLOAT32 travel in this type, with half the bytes. Each worker's
-                contribution is rounded once, and so is the result, whose sum is made in FLOAT32. The same on all ranks.
-                None: elements travel as they are.
+                contribution is rounded once, and so is the result, whose sum is made in FLOAT32. A Codec: with fewer
+                bytes. The same on all ranks. None: elements travel as they are.
 
         Raises:
             InvalidArgumentError: An argument is out of range, this rank has declared `name` differently, the type can't
@@ -144,8 +145,7 @@ class Session(Connection):
         if sent_as is not None and members is not None:
             raise InvalidArgumentError(f"tensor '{name}' of members {list(members)} can't be compressed: omit sent_as")
         if sent_as is not None:
-            shape = (_encoded(name), elements, int(data_type), int(sent_as), _int32(priority))
-            self.call("gln_declare_compressed", *shape, ctypes.byref(tensor))
+            self._declare_compressed(name, elements, data_type, priority, sent_as, tensor)
         elif members is None:
             self.call("gln_declare", *arguments, ctypes.byref(tensor))
         else:
@@ -153,6 +153,19 @@ class Session(Connection):
             self.call("gln_declare_for_members", *arguments, ranks, len(members), ctypes.byref(tensor))
         self._tensors[name] = tensor.value
         return tensor.value
+
+    def _declare_compressed(
+        self, name: str, elements: int, data_type: DataType, priority: int, sent_as: SentAs, tensor: ctypes.c_uint32
+    ) -> None:
+        if not isinstance(sent_as, Codec):
+            shape = (_encoded(name), elements, int(data_type), int(sent_as), _int32(priority))
+            return self.call("gln_declare_compressed", *shape, ctypes.byref(tensor))
+        if data_type is not DataType.FLOAT32:
+            raise InvalidArgumentError(f"tensor '{name}' of {data_type.name} can't be sent as {sent_as}: FLOAT32 can")
+        size, feeds_back = ctypes.sizeof(_abi.Codec), int(sent_as.error_feedback)
+        codec = _abi.Codec(size, sent_as.method, sent_as.kept, sent_as.seed, feeds_back, sent_as.momentum)
+        shape = (_encoded(name), elements, ctypes.byref(codec), _int32(priority))
+        self.call("gln_declare_encoded", *shape, ctypes.byref(tensor))
 
     def declare_accumulated(
         self, name: str, elements: int, data_type: DataType, priority: int = 0, staleness: Optional[int] = None

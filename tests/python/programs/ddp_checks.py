@@ -54,6 +54,10 @@ def check_compressed_buckets_have_the_bits_of_sums_of_float16() -> None:
     assert_same_parameters(model, expected)
     elements = sum(each.numel() for each in model.parameters())
     assert sum(gleaner.tensor_plan(f"compressed.0.{elements}")["partition_bytes"]) == 2 * elements
+    state = gln.DDPState("blocks", compression=gln.Compression.int8)
+    train(distributed(twin(), state), model, 1)
+    blocks = -(-elements // 1024)
+    assert sum(gleaner.tensor_plan(f"blocks.0.{elements}")["partition_bytes"]) == 1028 * blocks
     told = raises(TypeError, lambda: gln.DDPState("x", compression=torch.float16))
     assert "Compression.bf16" in told, told
 

@@ -71,7 +71,7 @@ def check_asynchronous_training_uses_neither() -> None:
 
 def check_a_wrong_value_is_an_error_that_names_the_variable() -> None:
     for variable, value, expected in (
-        ("GLEANER_COMPRESSION", "FP8", "none, fp16 or bf16"),
+        ("GLEANER_COMPRESSION", "FP8", "none, fp16, bf16, int8"),
         ("GLEANER_FUSION_BYTES", "0", "above 0"),
         ("GLEANER_FUSION_BYTES", "-1", "above 0"),
         ("GLEANER_FUSION_BYTES", "nan", "above 0"),

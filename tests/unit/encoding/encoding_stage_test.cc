@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -15,6 +16,7 @@
 namespace gleaner::encoding {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -41,18 +43,26 @@ struct Done final : pipeline::Listener {
 class EncodingStageTest : public ::testing::Test {
  protected:
   void begin(uint64_t elements, int32_t priority_of_second = 0, DataType sent_as = DataType::kFloat16) {
-    std::vector<std::unique_ptr<pipeline::Stage>> stages;
-    stages.push_back(std::make_unique<EncodingStage>(&kernels_));
-    stage_ = static_cast<EncodingStage*>(stages.back().get());
-    stages.push_back(std::make_unique<Network>());
-    network_ = static_cast<Network*>(stages.back().get());
-    pipeline_ = *pipeline::Pipeline::create(std::move(stages), &done_);
     plan::Tensor compressed{"a", elements, sent_as};
     compressed.memory = {DataType::kFloat32, elements};
     plan::Tensor second{"b", elements, DataType::kFloat32, priority_of_second};
     plan::Tensor urgent{"c", elements, sent_as, priority_of_second};
     urgent.memory = compressed.memory;
-    auto plan = *plan::make_plan({{1e9, 1e9}, {1e9}}, {compressed, second, urgent}, {64 << 10});
+    begin({compressed, second, urgent});
+  }
+  void begin_blocks(DataType type, const plan::Memory& memory) {
+    plan::Tensor tensor{"a", (memory.elements + kBlockValues - 1) / kBlockValues, type};
+    tensor.memory = memory;
+    begin({tensor});
+  }
+  void begin(std::vector<plan::Tensor> tensors) {
+    std::vector<std::unique_ptr<pipeline::Stage>> stages;
+    stages.push_back(std::make_unique<EncodingStage>(&kernels_, 0));
+    stage_ = static_cast<EncodingStage*>(stages.back().get());
+    stages.push_back(std::make_unique<Network>());
+    network_ = static_cast<Network*>(stages.back().get());
+    pipeline_ = *pipeline::Pipeline::create(std::move(stages), &done_);
+    auto plan = *plan::make_plan({{1e9, 1e9}, {1e9}}, std::move(tensors), {64 << 10});
     plan.epoch = 1;
     ASSERT_TRUE(pipeline_->on_event(pipeline::Prepare{std::make_shared<const plan::Plan>(plan)}).ok());
     ASSERT_TRUE(pipeline_->on_event(pipeline::Commit{1}).ok());
@@ -91,6 +101,71 @@ TEST_F(EncodingStageTest, SendsRoundedContributionsAndWidensResults) {
   EXPECT_EQ(stage_->counts().elements, 5u);
   EXPECT_EQ(stage_->counts().losses, (kernels::Losses{.clipped = 1, .flushed = 1}));
   EXPECT_TRUE(pipeline_->idle());
+}
+
+TEST_F(EncodingStageTest, ErrorFeedbackSendsLaterWhatAContributionLacks) {
+  begin_blocks(top_k(1), {.elements = 3, .feeds_back = true});
+  const auto sent = [&](std::vector<float> values) {
+    start(0, values);
+    encode_all();
+    const pipeline::PieceRequest piece = std::move(network_->pieces.back());
+    network_->pieces.clear();
+    std::memcpy(piece.output.data(), piece.input.bytes().data(), piece.output.size());
+    network_->end(piece);
+    return values;
+  };
+  EXPECT_THAT(sent({1, 5, 2}), ElementsAre(0, 5, 0));
+  EXPECT_THAT(sent({0, 0, 0}), ElementsAre(0, 0, 2));
+  EXPECT_THAT(sent({-3, 0, 0}), ElementsAre(-2, 0, 0));
+}
+
+// Another worker's value is larger, so the result has its place.
+TEST_F(EncodingStageTest, ElementsWhosePlacesAResultLacksAreSentAgain) {
+  begin_blocks(top_k(1), {.elements = 3, .feeds_back = true});
+  std::vector<float> values = {1, 5, 2};
+  start(0, values);
+  encode_all();
+  std::vector<std::byte> other(size_of(top_k(1)));
+  const float theirs[] = {9, 0, 0};
+  kernels_.encode(top_k(1), {.values = std::as_bytes(std::span(theirs)).data(), .count = 3}, other.data());
+  std::memcpy(network_->pieces[0].output.data(), other.data(), other.size());
+  network_->end(network_->pieces[0]);
+  EXPECT_THAT(values, ElementsAre(9, 0, 0));
+  values = {0, 0, 0};
+  start(0, values);
+  encode_all();
+  std::vector<float> again(3);
+  kernels_.decode(top_k(1), network_->pieces[1].input.bytes().data(),
+                  {.values = std::as_writable_bytes(std::span(again)).data(), .count = 3});
+  EXPECT_THAT(again, ElementsAre(0, 5, 0));
+}
+
+TEST_F(EncodingStageTest, SignsComeBackAsBytes) {
+  begin_blocks(kInt8Block, {.elements = 1500, .contribution = kSignBlock});
+  std::vector<float> values(1500, -2);
+  start(0, values);
+  encode_all();
+  ASSERT_EQ(network_->pieces[0].input.size(), 2 * size_of(kSignBlock));
+  ASSERT_EQ(network_->pieces[0].output.size(), 2 * size_of(kInt8Block));
+  const std::byte* const sent = network_->pieces[0].input.bytes().data();
+  kernels_.sum(kSignBlock, kInt8Block, std::array{sent, sent}, network_->pieces[0].output.data(), 2, 1);
+  network_->end(network_->pieces[0]);
+  EXPECT_THAT(values, Each(-4.0F));
+}
+
+TEST_F(EncodingStageTest, RandomPlacesChangeFromStepToStep) {
+  begin_blocks(random_k(1), {.elements = kBlockValues, .seed = 4});
+  std::vector<size_t> places;
+  for (int step = 0; step < 3; ++step) {
+    std::vector<float> values(kBlockValues, 1);
+    start(0, values);
+    encode_all();
+    network_->end(network_->pieces.back());
+    places.push_back(static_cast<size_t>(std::ranges::find(values, 1.0F) - values.begin()));
+  }
+  EXPECT_LT(places[0], kBlockValues);
+  EXPECT_NE(places[0], places[1]);
+  EXPECT_NE(places[1], places[2]);
 }
 
 TEST_F(EncodingStageTest, OtherTensorsPassUnchanged) {

@@ -33,9 +33,9 @@ class DDPState:
 
     Args:
         name: Prefix of the names of the model's tensors; the same on all ranks, different for each model.
-        compression: Compression.fp16 and Compression.bf16 send buckets of float32 with half the bytes; buckets of other
-            types are sent as they are. Left out: the environment variable GLEANER_COMPRESSION decides, as for
-            DistributedOptimizer(). The same on all ranks.
+        compression: Compression.fp16 and Compression.bf16 send buckets of float32 with half the bytes, others of
+            Compression with fewer (docs/compression.md); buckets of other types are sent as they are. Left out: the
+            environment variable GLEANER_COMPRESSION decides, as for DistributedOptimizer(). The same on all ranks.
 
     Raises:
         InvalidArgumentError: GLEANER_COMPRESSION names no compressor.
@@ -46,7 +46,7 @@ class DDPState:
         compression = chosen_compression(compression)
         if compression is not Compression.none and not hasattr(compression, "sent_as"):
             raise TypeError(
-                "DDPState takes Compression.none, Compression.fp16 or Compression.bf16, not "
+                "DDPState takes a compressor of gln.Compression, such as Compression.bf16, not "
                 f"{compression!r}; with a compressor of your own use DistributedOptimizer"
             )
         self.name, self.compression = name, compression

@@ -17,6 +17,11 @@ _COMPRESSORS: dict[str, Compressor] = {
     "none": Compression.none,
     "fp16": Compression.fp16,
     "bf16": Compression.bf16,
+    "int8": Compression.int8,
+    "dithering": Compression.dithering,
+    "onebit": Compression.one_bit,
+    "topk": Compression.top_k,
+    "randomk": Compression.random_k,
 }
 
 
@@ -38,7 +43,7 @@ def chosen_compression(compression: Union[Compressor, Default]) -> Compressor:
         return compression
     name = os.environ.get("GLEANER_COMPRESSION") or "none"
     if name not in _COMPRESSORS:
-        raise InvalidArgumentError(f"GLEANER_COMPRESSION={name!r}: expected none, fp16 or bf16")
+        raise InvalidArgumentError(f"GLEANER_COMPRESSION={name!r}: expected one of {', '.join(_COMPRESSORS)}")
     return _COMPRESSORS[name]
 
 

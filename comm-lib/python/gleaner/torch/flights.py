@@ -8,10 +8,11 @@ from typing import Optional
 import torch
 
 from gleaner import exchange
+from gleaner.codec import SentAs
 from gleaner.errors import InvalidArgumentError
 from gleaner.exchange import PushPullOptions
 from gleaner.lasting import LastingInputs
-from gleaner.session import DataType, Session
+from gleaner.session import Session
 from gleaner.torch.claims import Claims
 from gleaner.torch.compression import Compressor, compressed
 from gleaner.torch.recycled import RecycledTensors
@@ -95,7 +96,7 @@ class Flights:
         in_place = sent.is_compressed or self._prepare(sent, gradients, sent_as)
         sent.handle = self._push_pull(sent, tensor, in_place, sent_as)
 
-    def _prepare(self, sent: SentTensor, gradients: torch.Tensor, sent_as: Optional[DataType]) -> bool:
+    def _prepare(self, sent: SentTensor, gradients: torch.Tensor, sent_as: Optional[SentAs]) -> bool:
         """Prepares to send `gradients` themselves. Returns whether the average may overwrite them."""
         if sent_as is None and not is_lazy(gradients):  # the library sends what it rounds from memory of its own
             self._lasting.register_if_unmoved(sent.name, TORCH, gradients)
@@ -157,7 +158,7 @@ class Flights:
         self._in_flight.clear()
         self._claims.clear()
 
-    def _push_pull(self, sent: SentTensor, gradients: torch.Tensor, in_place: bool, sent_as: Optional[DataType]) -> int:
+    def _push_pull(self, sent: SentTensor, gradients: torch.Tensor, in_place: bool, sent_as: Optional[SentAs]) -> int:
         options = PushPullOptions(name=sent.name, priority=sent.priority, in_place=in_place, sent_as=sent_as)
         return exchange.push_pull_async(self._session, self._averages, gradients, options)
 

@@ -13,7 +13,7 @@ import torch
 
 from gleaner import process
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
-from gleaner.torch.compression import Compression, Compressor, check_compression
+from gleaner.torch.compression import BlockCompressor, Compression, Compressor, check_compression
 from gleaner.torch.defaults import Default, chosen_compression, chosen_fusion_bytes
 from gleaner.torch.deltas import Deltas
 from gleaner.torch.gradients import Gradients
@@ -249,11 +249,12 @@ def DistributedOptimizer(
         name: Prefix of the names of tensors; None: optimizer.0, optimizer.1, … in the order of construction.
         compression: Compression.fp16 and Compression.bf16 send gradients with 16 bits. Each worker's gradient is
             rounded once, and so is the average, whose sum is float32. A float32 gradient that is too large for float16
-            becomes infinite on all ranks, so GradScaler skips the step. An object with compress() and decompress() of
+            becomes infinite on all ranks, so GradScaler skips the step. The other compressors of Compression send
+            blocks with fewer bits (docs/compression.md). An object with compress() and decompress() of
             gleaner.torch.compression.Compressor does as these say; the constructor calls its compress() once for each
             parameter, to learn the size and type of the tensors to send. Left out: the environment variable
-            GLEANER_COMPRESSION decides (none, fp16 or bf16), and without it gradients are sent as they are. The same on
-            all ranks; not used with `asynchronous`.
+            GLEANER_COMPRESSION decides, and without it gradients are sent as they are. The same on all ranks; not used
+            with `asynchronous`.
         fusion_bytes: Gradients of parameters of at most this many bytes are sent in packs of more than this many bytes,
             each as one tensor, since many small tensors take longer than a large one. math.inf: all gradients of a type
             are sent as one tensor when backward() ends. None: every gradient is a tensor of its own. Left out: the
@@ -335,6 +336,11 @@ def with_gradients(
     check_fusion_bytes(fusion_bytes)
     named = _named(optimizer, named_parameters)
     if sparsity is not None:
+        if isinstance(compression, BlockCompressor):
+            raise InvalidArgumentError(
+                "sparsity works with Compression.none, fp16 and bf16: the residuals of other compressors belong to "
+                "places of a tensor, and a packet has other chunks in each step"
+            )
         check_steps_in_runs(optimizer, sparsity)
     distributed = mixed(kind, optimizer)
     distributed._gradients = Gradients(
