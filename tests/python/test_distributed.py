@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 PROGRAM = "distributed_checks.py"
 MESSAGES = "distributed_messages_checks.py"
+COMPRESSION = "distributed_compression.py"
 PROGRAM_2 = "distributed_torch_2_checks.py"
 LOST = "distributed_lost.py"
 DIFFERENCES = "distributed_differences.py"
@@ -48,6 +49,11 @@ def test_ends_well(run: Run, launcher: str) -> None:
 @pytest.mark.parametrize("check", checks_of(MESSAGES))
 def test_messages(run: Run, launcher: str, check: str) -> None:
     assert_passed(run(launcher, MESSAGES), check, ranks=RANKS)
+
+
+@pytest.mark.parametrize("check", checks_of(COMPRESSION))
+def test_compression(run: Run, check: str) -> None:
+    assert_passed(run("gleaner run with summers", COMPRESSION), check, ranks=RANKS)
 
 
 @pytest.mark.skipif(torch.__version__ < "2", reason="the checks need PyTorch 2")

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from gleaner.torch.distributed.compression import set_compression
 from gleaner.torch.distributed.process_group import NAME, ProcessGroup
 from gleaner.torch.distributed.reconfiguration import ReconfigurableGroup
 
@@ -37,4 +38,4 @@ def register() -> None:
 
 register()
 
-__all__ = ["ProcessGroup", "register"]
+__all__ = ["ProcessGroup", "register", "set_compression"]

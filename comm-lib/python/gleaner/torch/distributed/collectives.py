@@ -18,11 +18,13 @@ import torch
 
 from gleaner import exchange
 from gleaner._abi import Collective
+from gleaner.codec import SentAs
 from gleaner.errors import DeadlineExceededError, InvalidArgumentError
 from gleaner.exchange import PushPullOptions
 from gleaner.groups import NOTHING, Block, Group
 from gleaner.session import Session
 from gleaner.torch.distributed import memory, reductions
+from gleaner.torch.distributed.compression import label
 from gleaner.torch.distributed.job import count_before
 from gleaner.torch.distributed.tasks import Tasks
 from gleaner.torch.distributed.works import GleanerWork, RequestWork, TaskWork
@@ -76,6 +78,7 @@ class Collectives:
         self._number = number
         self._sums: dict[tuple[torch.dtype, int], int] = {}  # number of sums by push_pull, of each type and size
         self._last: dict[str, _Last] = {}  # the last work under each name
+        self.sent_as: Optional[SentAs] = None  # how sums of float32 by push_pull travel
 
     def close(self) -> None:
         """Ends the group's thread after its works, and removes the group."""
@@ -357,8 +360,10 @@ class Collectives:
         count = self._sums.get((tensor.dtype, tensor.numel()), 0)
         self._sums[tensor.dtype, tensor.numel()] = count + 1
         dtype = str(tensor.dtype).rpartition(".")[2]
-        name = f"all_reduce.{self._number}.{dtype}.{tensor.numel()}.{count % SLOTS}"
-        options = PushPullOptions(average=op == "AVG", name=name, in_place=True, members=self._group.members)
+        sent_as = self.sent_as if tensor.dtype == torch.float32 else None
+        members = self._group.members if sent_as is None else None  # only groups of all ranks compress
+        name = f"all_reduce.{self._number}.{dtype}.{tensor.numel()}.{count % SLOTS}{label(sent_as)}"
+        options = PushPullOptions(average=op == "AVG", name=name, in_place=True, members=members, sent_as=sent_as)
         begin = tensor.data_ptr()
         place = begin, begin + tensor.numel() * tensor.element_size()
         earlier = [

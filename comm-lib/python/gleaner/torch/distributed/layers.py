@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Optional
 
+from gleaner.codec import SentAs
 from gleaner.session import Session
 from gleaner.torch.distributed.collectives import Collectives
 from gleaner.torch.distributed.futures import depth
@@ -20,8 +22,10 @@ class Layers:
     """The collectives of one group, by the depth of the thread that calls them. The arguments are as of Collectives."""
 
     def __init__(self, session: Session, number: int, members: Sequence[int], timeout: float) -> None:
+        self.session = session
         self._arguments = session, number, members
         self._timeout = timeout
+        self._sent_as: Optional[SentAs] = None
         self._lock = threading.Lock()
         self._by_depth: dict[int, Collectives] = {}
         self.here()
@@ -32,6 +36,7 @@ class Layers:
             if depth() not in self._by_depth:
                 session, number, members = self._arguments
                 here = Collectives(session, number + _NUMBERS * depth(), members, self._timeout)
+                here.sent_as = self._sent_as
                 self._by_depth[depth()] = here
             return self._by_depth[depth()]
 
@@ -40,6 +45,12 @@ class Layers:
             self._timeout = seconds
             for each in self._by_depth.values():
                 each.timeout = seconds
+
+    def set_sent_as(self, sent_as: Optional[SentAs]) -> None:
+        with self._lock:
+            self._sent_as = sent_as
+            for each in self._by_depth.values():
+                each.sent_as = sent_as
 
     def close(self) -> None:
         with self._lock:

@@ -22,6 +22,7 @@ from gleaner.torch.distributed import job, reductions
 from gleaner.torch.distributed.channels import Channels
 from gleaner.torch.distributed.coalescing import Coalescing, collected
 from gleaner.torch.distributed.collectives import Collectives
+from gleaner.torch.distributed.compression import sent_as_of_group
 from gleaner.torch.distributed.layers import Layers
 from gleaner.torch.distributed.works import GleanerWork, JoinedWork, for_cpp
 
@@ -167,6 +168,13 @@ class ProcessGroup(Coalescing, dist.ProcessGroup):
     def abort(self) -> None:
         """Leaves the job in error, without waiting for anything."""
         job.leave(failed=True)
+
+    def set_compression(self, compression: Any) -> None:
+        """Does what compression.set_compression() says for this group."""
+        sent_as = sent_as_of_group(compression)
+        if sent_as is not None and len(self._members) != self._layers.session.rank_info.size:
+            raise InvalidArgumentError("only a group of all ranks compresses sums; this one lacks some")
+        self._layers.set_sent_as(sent_as)
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._timeout = timeout.total_seconds()

@@ -1,0 +1,64 @@
+"""Compression of the sums of a process group that go through summers."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch.distributed as dist
+
+from gleaner.codec import Codec, SentAs
+from gleaner.errors import InvalidArgumentError
+from gleaner.torch.compression import Compression
+
+
+def sent_as_of_group(compression: Any) -> Optional[SentAs]:
+    """Returns how sums of float32 travel; None: as they are.
+
+    Raises:
+        TypeError: `compression` is no compressor of Compression.
+        InvalidArgumentError: The compressor has error feedback or momentum.
+    """
+    if compression is Compression.none:
+        return None
+    sent_as = getattr(compression, "sent_as", None)
+    if sent_as is None:
+        raise TypeError(
+            "compression takes a compressor of gleaner.torch.Compression, such as Compression.fp16, not "
+            f"{compression!r}"
+        )
+    if isinstance(sent_as, Codec) and (sent_as.error_feedback or sent_as.momentum > 0):
+        raise InvalidArgumentError(
+            "a process group does not know which sums follow each other, so its compression has no error feedback and "
+            "no momentum: pass error_feedback=False, momentum=0, or use DDP with gleaner.torch.ddp_hook"
+        )
+    return sent_as
+
+
+def label(sent_as: Optional[SentAs]) -> str:
+    """Returns the end of the names of sums that travel like this. Names with different ends are different tensors."""
+    if sent_as is None:
+        return ""
+    if isinstance(sent_as, Codec):
+        return f".{sent_as.method.name}.{sent_as.kept}.{sent_as.seed}".lower()
+    return f".as_{sent_as.name.lower()}"
+
+
+def set_compression(compression: Any, group: Any = None) -> None:
+    """Sends sums and averages of float32 that go through summers (from 1 MiB on) compressed from now on.
+
+    Collective: all ranks of the group call this between the same collectives.
+
+    Args:
+        compression: Compression.none, or Compression.fp16 or another compressor of gleaner.torch.Compression without
+            error feedback and momentum, since the sums of a process group are not those of one tensor from step to
+            step.
+        group: A group of backend gleaner with all ranks of the job; None: the default group.
+
+    Raises:
+        TypeError: `compression` is no compressor of Compression, or `group` is of another backend.
+        InvalidArgumentError: The compressor has error feedback or momentum, or the group lacks ranks of the job.
+    """
+    target = dist.group.WORLD if group is None else group
+    if not hasattr(target, "set_compression"):
+        raise TypeError(f"set_compression takes a group of backend gleaner, not {target!r}")
+    target.set_compression(compression)
