@@ -61,4 +61,9 @@ MODES: Mapping[str, Callable[[int], dict[str, Any]]] = {
     "fp16": lambda steps: {"compression": gln.Compression.fp16},
     "bf16": lambda steps: {"compression": gln.Compression.bf16},
     "csc": lambda steps: {"sparsity": sparse(steps)},
+    "int8": lambda steps: {"compression": gln.Compression.int8},
+    "dithering": lambda steps: {"compression": gln.Compression.dithering},
+    "one-bit": lambda steps: {"compression": gln.Compression.one_bit},
+    "top-k": lambda steps: {"compression": gln.Compression.top_k},
+    "random-k": lambda steps: {"compression": gln.Compression.random_k(kept=64)},
 }
