@@ -84,7 +84,13 @@ def test_workers_are_lost_and_join(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "flags",
-    [("--cross-barrier",), ("--fusion-bytes", "inf"), ("--cross-barrier", "--fusion-bytes", "3000"), ("--sparse",)],
+    [
+        ("--cross-barrier",),
+        ("--fusion-bytes", "inf"),
+        ("--cross-barrier", "--fusion-bytes", "3000"),
+        ("--sparse",),
+        ("--cross-barrier", "--sparse"),
+    ],
 )
 def test_optimizers_go_on_from_the_last_commit(tmp_path: Path, flags: tuple[str, ...]) -> None:
     with job(tmp_path, 3, 0, "--min-workers", "2") as started:

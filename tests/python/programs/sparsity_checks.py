@@ -105,7 +105,13 @@ def check_equals_the_algorithm_of_the_paper() -> None:
                 take_step(model, optimizer, step, True)
                 reference.take_step(lambda rank, step, model=expected: loss_of(model, rank, step, True))
                 for (name, ours), theirs in zip(model.named_parameters(), expected.parameters()):
-                    assert torch.allclose(ours, theirs, rtol=1e-5, atol=1e-7), (step, name, (ours - theirs).abs().max())
+                    # The last bit of a float32 can decide how a gradient is rounded to float16.
+                    least = 1e-7 if dtype is torch.float32 else 1e-5
+                    assert torch.allclose(ours, theirs, rtol=1e-5, atol=least), (
+                        step,
+                        name,
+                        (ours - theirs).abs().max(),
+                    )
             assert len(reference.important) == 4
             assert same_on_all_ranks(model)
             del optimizer

@@ -10,11 +10,12 @@ gradients:
 
 from __future__ import annotations
 
-import bisect
 import itertools
 from collections.abc import Sequence
 
 import numpy
+
+Runs = Sequence[tuple[int, int]]  # begins and ends of elements of a parameter, in the order of memory
 
 
 class Chunks:
@@ -35,13 +36,7 @@ class Chunks:
         begin, end = self._begins[parameter], self._begins[parameter + 1]
         return range(begin // self.elements, -(-end // self.elements) if end > begin else begin // self.elements)
 
-    def parameters_of(self, chunk: int) -> range:
-        """Returns the parameters with elements in a chunk; among them may be some without elements."""
-        first = bisect.bisect_right(self._begins, chunk * self.elements) - 1
-        after = bisect.bisect_left(self._begins, (chunk + 1) * self.elements)
-        return range(first, min(after, len(self._begins) - 1))
-
-    def runs(self, parameter: int, chosen: numpy.ndarray) -> list[tuple[int, int]]:
+    def runs(self, parameter: int, chosen: numpy.ndarray) -> Runs:
         """Returns the elements of a parameter that are in chosen chunks, as pairs of begin and end.
 
         `chosen` is a bool for each chunk. Neighbouring chosen chunks make one run.

@@ -11,7 +11,7 @@ import contextlib
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from typing import Any, Optional, Union
 
 import torch
@@ -20,7 +20,9 @@ from gleaner.errors import GleanerError, InvalidArgumentError
 from gleaner.torch.compression import Compressor
 from gleaner.torch.defaults import Default
 from gleaner.torch.optimizer import AveragesGradients, with_gradients
-from gleaner.torch.pieces import Pieces, Places, check_divisible, part_of, places_of
+from gleaner.torch.parts import Places, check_divisible, part_of, places_of
+from gleaner.torch.pieces import Pieces
+from gleaner.torch.sparsity import Sparsity, check_sparsity
 from gleaner.torch.wrapper import check_optimizer
 
 
@@ -75,6 +77,7 @@ class UpdatesInForward(AveragesGradients):
                 return super().step(*args, **kwargs)
             self._pieces = Pieces(self._own, self._places, args, kwargs)
             self._gradients.postpone()
+            self._update_others()
             self.note_step()
             return None
 
@@ -169,7 +172,7 @@ class UpdatesInForward(AveragesGradients):
     def _update(self, overdue: list[torch.nn.Parameter]) -> None:
         try:
             self._gradients.finish(overdue)
-            self._pieces.step(overdue)
+            self._step_pieces(overdue)
         except GleanerError as error:
             if self.is_trained_elsewhere():
                 self._gradients.failure = error
@@ -177,6 +180,16 @@ class UpdatesInForward(AveragesGradients):
         if self._clear is not None:
             args, kwargs = self._clear
             part_of(self._own, self._places, overdue).zero_grad(*args, **kwargs)
+
+    def _update_others(self) -> None:
+        """Updates the parameters that no rank has a new gradient of, as DistributedOptimizer does with sparsity."""
+        others = [each for each in self._places if each not in self._gradients.overdue and each.grad is not None]
+        if self._gradients.sparse is not None and others:
+            self._step_pieces(others)
+
+    def _step_pieces(self, parameters: Collection[torch.nn.Parameter]) -> None:
+        sparse = self._gradients.sparse
+        self._pieces.step(parameters, None if sparse is None else sparse.runs(parameters))
 
     def update_before_forward(self, module: torch.nn.Module) -> None:
         """Updates the overdue parameters that the forward pass of a module itself uses.
@@ -232,6 +245,7 @@ def CrossBarrier(
     name: Optional[str] = None,
     compression: Union[Compressor, Default] = Default.OF_JOB,
     fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
+    sparsity: Optional[Sparsity] = None,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer like DistributedOptimizer, but step() returns before the averages have arrived.
 
@@ -255,6 +269,7 @@ def CrossBarrier(
         name: Prefix of the names of tensors; None: optimizer.0, optimizer.1, … in the order of construction.
         compression: As in DistributedOptimizer().
         fusion_bytes: As in DistributedOptimizer(). A module waits for the whole packs that have its parameters.
+        sparsity: As in DistributedOptimizer(). A module waits for the packets with important chunks of its parameters.
 
     Returns:
         An optimizer of the class of `optimizer`, with its state and hyperparameters; use it in place of `optimizer`.
@@ -262,14 +277,22 @@ def CrossBarrier(
     Raises:
         InvalidArgumentError: `optimizer` is LBFGS, contains another optimizer or was wrapped before, some of its
             parameters are not in `model`, `backward_passes_per_step` is below 1, or `fusion_bytes`,
-            GLEANER_FUSION_BYTES or GLEANER_COMPRESSION is out of range.
+            GLEANER_FUSION_BYTES or GLEANER_COMPRESSION is out of range; or `sparsity` does not support it.
         TypeError: `optimizer` is not an optimizer, `model` is not a module, `compression` is not a compressor,
-            `fusion_bytes` is not a number, or a parameter that requires a gradient is not a dense tensor of a type that
-            can be summed.
+            `fusion_bytes` is not a number, `sparsity` is not a Sparsity, or a parameter that requires a gradient is not
+            a dense tensor of a type that can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
     return crossing(
-        UpdatesInForward, optimizer, model, backward_passes_per_step, prioritize, name, compression, fusion_bytes
+        UpdatesInForward,
+        optimizer,
+        model,
+        backward_passes_per_step,
+        prioritize,
+        name,
+        compression,
+        fusion_bytes,
+        sparsity,
     )
 
 
@@ -282,15 +305,26 @@ def crossing(
     name: Optional[str],
     compression: Union[Compressor, Default],
     fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
+    sparsity: Optional[Sparsity] = None,
 ) -> Any:
     """Returns `optimizer` wrapped by `kind`. Arguments and errors are those of CrossBarrier()."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"CrossBarrier() takes the model, a torch.nn.Module, not {type(model).__name__}")
     check_optimizer(optimizer)
     check_divisible(optimizer)
+    check_sparsity(sparsity)
     named = model.named_parameters()
     wrapped = with_gradients(
-        kind, optimizer, named, backward_passes_per_step, prioritize, "forward", name, compression, fusion_bytes
+        kind,
+        optimizer,
+        named,
+        backward_passes_per_step,
+        prioritize,
+        "forward",
+        name,
+        compression,
+        fusion_bytes,
+        sparsity,
     )
     wrapped._places = places_of(optimizer)
     wrapped._clear = None

@@ -60,7 +60,7 @@ class Flights:
         """Returns that of the packs (packs.Fusion)."""
         return self._fingerprint
 
-    def runs(self) -> None:
+    def runs(self, _: Iterable[torch.nn.Parameter]) -> None:
         """Returns None: averages update all elements of parameters."""
         return None
 

@@ -16,6 +16,7 @@ import torch
 from gleaner.errors import FailedPreconditionError, GleanerError
 from gleaner.session import Session
 from gleaner.torch import complaints
+from gleaner.torch.chunks import Runs
 from gleaner.torch.compression import Compressor
 from gleaner.torch.fingerprint import fingerprint_of
 from gleaner.torch.flights import Flights
@@ -27,7 +28,6 @@ from gleaner.torch.roll_call import Roll, RollCall
 from gleaner.torch.sent_tensors import sent_tensors
 from gleaner.torch.slots import Slot
 from gleaner.torch.sparse_flights import SparseFlights
-from gleaner.torch.sparse_step import Runs
 from gleaner.torch.sparsity import Sparsity
 
 
@@ -89,7 +89,7 @@ class Gradients:
             self._fusion = Fusion(fusion_bytes or 0, (), 0, sparsity.share)
             myself = weakref.ref(self)  # no cycle, so that __del__() runs when the program drops the optimizer
             self._flights = self.sparse = SparseFlights(
-                generated, sparsity, fusion_bytes, compression, lambda: myself().optimizer().param_groups
+                generated, sparsity, fusion_bytes, compression, prioritize, lambda: myself().optimizer().param_groups
             )
         self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
         self._overdue: dict[torch.nn.Parameter, Slot] = {}  # slots that postpone() left in flight
@@ -241,8 +241,11 @@ class Gradients:
         """
         self.check_pass()
         if not self.averaged:
-            self._begin_round(self._left_over() or [each for each in self._slots if each.parameter.grad is not None])
+            self._begin_round(self._to_average())
             self.finish_averaging()
+
+    def _to_average(self) -> list[Slot]:
+        return self._left_over() or [each for each in self._slots if each.parameter.grad is not None]
 
     def _left_over(self) -> list[Slot]:
         """Returns the slots with gradients that the last averaging round has not averaged."""
@@ -251,7 +254,7 @@ class Gradients:
 
     def runs(self) -> dict[torch.nn.Parameter, Runs] | None:
         """Returns the elements of each parameter that a step now updates; None: all elements."""
-        return self._flights.runs() if self._averaged else None
+        return self._flights.runs(self._slot_of) if self._averaged else None
 
     def check_pass(self) -> None:
         """Raises FailedPreconditionError unless the last backward pass has ended without an error."""
@@ -370,9 +373,20 @@ class Gradients:
         """Ends the step with all gradients in flight. Call finish() before the next forward pass uses a parameter.
 
         Parameters without a gradient on this rank send zeros before the roll call tells whether another rank has one:
-        this rank might not call finish() again, and other ranks would wait for the zeros.
+        this rank might not call finish() again, and other ranks would wait for the zeros. With `sparsity` they would
+        change the history of these parameters, so this rank waits for the roll call if it lacks a gradient.
         """
         self.check_pass()
+        if self.sparse is None:
+            self._postpone_all()
+        else:
+            self._postpone_sparse(self.sparse)
+        self._passes.restart()
+        self._averaged = True
+        self._overdue = {each.parameter: each for each in self._flights.all()}
+        self.end_step()
+
+    def _postpone_all(self) -> None:
         had = [each.parameter.grad is not None for each in self._slots]
         self._sent_zeros = {each for each in self._trainable if each.parameter.grad is None}
         for slot in self._unsent:
@@ -380,18 +394,24 @@ class Gradients:
                 raise self._changed(slot)
         self._send_without(each for each in self._trainable if each not in self._flights)
         self._call_roll(had)
-        self._passes.restart()
-        self._averaged = True
-        self._overdue = {each.parameter: each for each in self._flights.all()}
-        self.end_step()
+
+    def _postpone_sparse(self, flights: SparseFlights) -> None:
+        self._begin_round(self._to_average())
+        if len(flights) < len(self._trainable):
+            self._send_without(each for each in self._had(self._checked_roll()) if each not in flights)
+        flights.postpone()
+        self._without_gradient = [each for each in self._slots if each.parameter.grad is None]
+
+    def _checked_roll(self) -> Roll:
+        roll = self._roll.finish()
+        roll.check_sent()
+        roll.check()
+        return roll
 
     def finish(self, parameters: Iterable[torch.nn.Parameter]) -> None:
         """Waits until the gradients of `parameters`, which postpone() left in flight, are averages."""
         if self._roll.pending:
-            roll = self._roll.finish()
-            roll.check_sent()
-            roll.check()
-            self._sent_zeros.difference_update(self._had(roll))
+            self._sent_zeros.difference_update(self._had(self._checked_roll()))
         slots = [self._overdue.pop(parameter) for parameter in parameters]
         changed = self._flights.finish(slots)
         if changed:

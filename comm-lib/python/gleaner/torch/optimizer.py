@@ -81,7 +81,7 @@ class AveragesGradients(Wrapper):
             state = super().state_dict(*args, **kwargs)
             if self._gradients.sparse is None:
                 return state
-            sparse = self._gradients.sparse.state()
+            sparse = self._gradients.sparse.pool.state()
             return {**state, _SPARSITY: copy.deepcopy(sparse) if self.is_trained_elsewhere() else sparse}
 
     def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -95,7 +95,7 @@ class AveragesGradients(Wrapper):
         """
         with self._lock:
             if self._gradients.sparse is not None and _SPARSITY in state_dict:
-                self._gradients.sparse.load(state_dict[_SPARSITY])
+                self._gradients.sparse.pool.load(state_dict[_SPARSITY])
             own = {name: value for name, value in state_dict.items() if name != _SPARSITY}
             return super().load_state_dict(own, *args, **kwargs)
 

@@ -16,11 +16,10 @@ from typing import Any
 import torch
 
 from gleaner.errors import InvalidArgumentError
+from gleaner.torch.chunks import Runs
 from gleaner.torch.lars import ScalesGradients
-from gleaner.torch.pieces import check_divisible, part_of
+from gleaner.torch.parts import check_divisible, part_of
 from gleaner.torch.sparsity import Sparsity
-
-Runs = Sequence[tuple[int, int]]  # begins and ends of elements, in the order of memory
 
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ from gleaner.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Sparsity:
-    """Sends only the chunks of the gradients that matter most; pass it to DistributedOptimizer as `sparsity`.
+    """Sends only the chunks of the gradients that matter most, as `sparsity` of DistributedOptimizer or CrossBarrier.
 
     All gradients lie one after another in chunks of `chunk_elements` elements. In each step, ranks send the chunks that
     had the largest L1 norms in the step before, and the optimizer updates only the parameters in these chunks. What a
