@@ -15,6 +15,8 @@ sys.path.insert(0, str(ROOT / "comm-lib" / "python"))
 torch = pytest.importorskip("torch")
 
 from gleaner.torch.chunks import Chunks, most_important, packet_sizes  # noqa: E402
+from gleaner.torch.lars import LARS  # noqa: E402
+from gleaner.torch.sparse_pool import l1_norms  # noqa: E402
 from gleaner.torch.sparse_step import flat, step_in_runs  # noqa: E402
 from gleaner.torch.sparsity import Sparsity, sent_in, share_in  # noqa: E402
 
@@ -43,6 +45,19 @@ def test_equal_norms_go_to_lower_chunks() -> None:
     norms = numpy.array([1, 3, 3, 0, 3, 2], numpy.float32)
     assert most_important(norms, 2).tolist() == [1, 2]
     assert most_important(norms, 4).tolist() == [1, 2, 4, 5]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 64, 1000])
+def test_norms_are_sums_in_one_order(columns: int) -> None:
+    rows = torch.randn(5, columns)
+    sums = rows.abs().numpy()
+    while sums.shape[1] > 1:
+        half = -(-sums.shape[1] // 2)
+        sums = numpy.array(
+            [[row[i] + row[i + half] if i + half < len(row) else row[i] for i in range(half)] for row in sums]
+        )
+    assert l1_norms(rows).tolist() == sums[:, 0].tolist()
+    assert torch.allclose(l1_norms(rows), rows.abs().sum(1)) and l1_norms(rows.half()).dtype == torch.float32
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 8, 32])
@@ -118,3 +133,29 @@ def test_a_parameter_that_was_never_updated_begins_its_state_in_runs() -> None:
     step_in_runs(optimizer, {parameter: [(3, 6)]}, (), {})
     assert parameter.tolist() == [0, 0, -1, -2.5, -1, -1, 0, 0, 0, 0]
     assert optimizer.state[parameter]["momentum_buffer"].tolist() == [0, 0, 1, 1.5, 1, 1, 0, 0, 0, 0]
+
+
+def test_lars_scales_runs_by_the_norms_of_whole_parameters() -> None:
+    dice = numpy.random.default_rng(1)
+    weights, velocity = dice.standard_normal(12), numpy.zeros(12)
+    parameter = torch.nn.Parameter(torch.from_numpy(weights.reshape(3, 4).copy()))
+    optimizer = LARS(
+        torch.optim.SGD([parameter], lr=0.5, momentum=0.9, weight_decay=0.1), trust_coefficient=0.02, eps=0
+    )
+    for runs in ([(0, 12)], [(2, 5), (9, 12)], [], [(4, 6)]):
+        chosen = [i for begin, end in runs for i in range(begin, end)]
+        gradient = numpy.zeros(12)
+        gradient[chosen] = dice.standard_normal(len(chosen))
+        parameter.grad = torch.from_numpy(gradient.reshape(3, 4).copy())
+        step_in_runs(optimizer, {parameter: runs}, (), {})
+        assert torch.equal(
+            parameter.grad, torch.from_numpy(gradient.reshape(3, 4))
+        ), "step() leaves gradients as they are"
+        if chosen:
+            norm = numpy.linalg.norm(weights)
+            ratio = 0.02 * norm / (numpy.linalg.norm(gradient) + 0.1 * norm)
+            direction = (ratio * (gradient + 0.1 * weights))[chosen]
+            velocity[chosen] = 0.9 * velocity[chosen] + direction
+            weights[chosen] -= 0.5 * velocity[chosen]
+        numpy.testing.assert_allclose(parameter.detach().numpy().reshape(-1), weights, rtol=1e-12)
+    assert optimizer.param_groups[0]["weight_decay"] == 0.1

@@ -17,6 +17,7 @@ import torch
 from checking import raises, run_checks
 from gleaner import InvalidArgumentError
 from gleaner.session import Session
+from lars_checks import lars
 from small_training import assert_same_parameters, equal, inputs, loss_of, momentum, net, same_on_all_ranks, take_step
 from sparsity_checks import CHUNK, sparse
 from torch import nn
@@ -53,6 +54,7 @@ def check_it_has_the_bits_of_distributed_optimizer() -> None:
         {"fusion_bytes": math.inf, "prioritize": False},
         {"compression": gln.Compression.fp16},
         {"backward_passes_per_step": 2},
+        {"optimizer": lars},
         {"optimizer": adam, "settings": {"momentum": 0.5, "warm_up_steps": 0}},
     ):
         for set_to_none in (True, False):

@@ -40,10 +40,15 @@ def sparse(model: nn.Module, share: float = 0.7, **more: Any) -> torch.optim.Opt
 
 
 class Reference:
-    """The steps of all ranks in one process, for SGD with momentum and weight decay as of momentum()."""
+    """The steps of all ranks in one process, for SGD with momentum and weight decay as of momentum().
 
-    def __init__(self, model: nn.Module, share: float, sent_as: torch.dtype = torch.float32) -> None:
-        self.model, self.share, self.sent_as = model, share, sent_as
+    With `trust`, the trust coefficient, LARS scales gradients by the norms of whole layers.
+    """
+
+    def __init__(
+        self, model: nn.Module, share: float, sent_as: torch.dtype = torch.float32, trust: float | None = None
+    ) -> None:
+        self.model, self.share, self.sent_as, self.trust = model, share, sent_as, trust
         self.parameters = list(model.parameters())[::-1]
         elements = sum(each.numel() for each in self.parameters)
         self.chunks = math.ceil(elements / CHUNK)
@@ -89,6 +94,8 @@ class Reference:
             values, gradient = parameter.data.view(-1), averages[begin:end]
             velocity = self.velocity[begin:end]
             direction = gradient + 0.01 * values
+            if self.trust is not None and parameter.ndim > 1 and gradient.any():
+                direction *= self.trust * values.norm() / (gradient.norm() + 0.01 * values.norm())
             new = direction.clone() if self.step == 0 else 0.9 * velocity + direction
             velocity[mask] = new[mask]
             values[mask] -= 0.1 * velocity[mask]
@@ -115,6 +122,19 @@ def check_equals_the_algorithm_of_the_paper() -> None:
             assert len(reference.important) == 4
             assert same_on_all_ranks(model)
             del optimizer
+
+
+def check_lars_takes_the_norms_of_whole_layers() -> None:
+    model, expected = net(), net()
+    optimizer = sparse(model, optimizer=lambda model: gln.LARS(momentum(model), trust_coefficient=0.05))
+    reference = Reference(expected, 0.7, trust=0.05)
+    for step in range(10):
+        take_step(model, optimizer, step, True)
+        reference.take_step(lambda rank, step: loss_of(expected, rank, step, True))
+        for (name, ours), theirs in zip(model.named_parameters(), expected.parameters()):
+            assert torch.allclose(ours, theirs, rtol=1e-5, atol=1e-7), (step, name, (ours - theirs).abs().max())
+    assert len(reference.important) == 4 and optimizer.param_groups[0]["weight_decay"] == 0.01
+    assert same_on_all_ranks(model)
 
 
 def check_without_sparsity_it_has_the_bits_of_dense_sums() -> None:
@@ -323,8 +343,6 @@ def check_what_cannot_be_sparse_is_refused() -> None:
         InvalidArgumentError, optimizer=lambda model: torch.optim.LBFGS(model.parameters()), settings={"momentum": 0.9}
     )
     assert "LBFGS" in told, told
-    told = refused(InvalidArgumentError, optimizer=lambda model: gln.LARS(momentum(model)))
-    assert "norms of whole parameters" in told, told
     mixed = net()
     mixed.second.double()
     told = raises(InvalidArgumentError, lambda: sparse(mixed))

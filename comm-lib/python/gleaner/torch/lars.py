@@ -14,11 +14,12 @@ afterwards; both are the same while the rate is constant. GradientFlow §4.2 tra
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable, Optional
 
 import torch
@@ -99,6 +100,7 @@ class ScalesGradients:
     """
 
     _empty: tuple[Callable[..., Any], tuple[Any, ...]]  # a function and its arguments, for pickle: makes an object
+    _of_user: type[torch.optim.Optimizer]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Makes copies and pickles that construct the class again, which has no name in a module."""
@@ -147,6 +149,28 @@ class _ScaledStep:
         return scaled_closure
 
 
+@contextlib.contextmanager
+def scaled(optimizer: torch.optim.Optimizer) -> Iterator[type[torch.optim.Optimizer]]:
+    """Scales all gradients of an optimizer of LARS() within the context; those of others stay as they are.
+
+    The value of the context is the class whose step() uses gradients as they are. Within it, sparse_step.py steps for
+    parts of the parameters, since the norms are those of whole parameters.
+
+    Raises:
+        InvalidArgumentError: A gradient is sparse, or GradScaler leaves unscaling to the optimizer.
+    """
+    if not isinstance(optimizer, ScalesGradients):
+        yield type(optimizer)
+        return
+    _check_unscaled(optimizer)
+    step = _ScaledStep(optimizer)
+    try:
+        step.scale()
+        yield optimizer._of_user
+    finally:
+        step.undo()
+
+
 @functools.cache
 def _class_of(of_user: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
     """Returns the subclass of `of_user` that scales gradients; the same at each call."""
@@ -157,7 +181,7 @@ def _class_of(of_user: type[torch.optim.Optimizer]) -> type[torch.optim.Optimize
         return _step(self, of_user.step, argument, args, kwargs)
 
     step.__signature__ = inspect.signature(of_user.step)  # GradScaler looks for arguments of step()
-    members = {"step": step, "_empty": (_empty, (of_user,))}
+    members = {"step": step, "_empty": (_empty, (of_user,)), "_of_user": of_user}
     return type(f"{of_user.__name__}WithLARS", (ScalesGradients, of_user), members)
 
 
@@ -165,21 +189,25 @@ def _step(
     optimizer: Any, inner: Callable[..., Any], argument: ClosureArgument, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """Lets `inner`, the step() of the user's class, step with scaled gradients."""
+    closure = argument.find(args, kwargs)
+    if closure is None:
+        with scaled(optimizer):
+            return inner(optimizer, *args, **kwargs)
+    _check_unscaled(optimizer)
+    evaluations = _ScaledStep(optimizer)
+    args, kwargs = argument.replaced(args, kwargs, evaluations.evaluated(closure))
+    try:
+        return inner(optimizer, *args, **kwargs)
+    finally:
+        evaluations.undo()
+
+
+def _check_unscaled(optimizer: torch.optim.Optimizer) -> None:
     if getattr(optimizer, "grad_scale", None) is not None:  # GradScaler leaves unscaling to a fused optimizer
         raise InvalidArgumentError(
             "LARS needs unscaled gradients: call scaler.unscale_(optimizer) before scaler.step(optimizer), or make the "
             "optimizer with fused=False"
         )
-    closure = argument.find(args, kwargs)
-    scaled = _ScaledStep(optimizer)
-    if closure is not None:
-        args, kwargs = argument.replaced(args, kwargs, scaled.evaluated(closure))
-    try:
-        if closure is None:
-            scaled.scale()
-        return inner(optimizer, *args, **kwargs)
-    finally:
-        scaled.undo()
 
 
 def _counting_step(optimizer: torch.optim.Optimizer) -> Callable[..., Any]:

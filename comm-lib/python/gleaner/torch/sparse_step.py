@@ -4,7 +4,8 @@ Source: "SGD Update Step" of Algorithm 1 in GradientFlow §3.2, with w = w - u i
 
 A step changes only the elements in some *runs* of each parameter, and only their part of the optimizer's state. An
 optimizer that updates each element by its own gradient and state, as all of torch.optim except LBFGS and Adafactor do,
-needs no change for that: it steps for the runs as if each were a parameter.
+needs no change for that: it steps for the runs as if each were a parameter. LARS scales the gradients of whole
+parameters before (docs/large-batches.md).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 
 from gleaner.errors import InvalidArgumentError
 from gleaner.torch.chunks import Runs
-from gleaner.torch.lars import ScalesGradients
+from gleaner.torch.lars import scaled
 from gleaner.torch.parts import check_divisible, part_of
 from gleaner.torch.sparsity import Sparsity
 
@@ -31,10 +32,6 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
 def check_steps_in_runs(optimizer: torch.optim.Optimizer, sparsity: Sparsity) -> None:
     """Raises InvalidArgumentError if `optimizer` is known not to step in runs, or has no momentum for `sparsity`."""
     check_divisible(optimizer, "sparsity does")
-    if isinstance(optimizer, ScalesGradients):
-        raise InvalidArgumentError(
-            "sparsity does not support LARS, whose ratios need the norms of whole parameters; use one of them"
-        )
     if type(optimizer).__name__ == "Adafactor":
         raise InvalidArgumentError(
             "sparsity does not support Adafactor, whose state has no entry for each element; use another optimizer"
@@ -63,31 +60,32 @@ def step_in_runs(
     Returns:
         The result of step().
     """
-    part = part_of(optimizer, {}, ())
-    part.state = defaultdict(dict)
-    views: list[_View] = []
-    for group, empty in zip(optimizer.param_groups, part.param_groups):
-        members: list[torch.Tensor] = empty["params"]
-        for parameter in group["params"]:
-            whole = [(0, parameter.numel())]
-            if parameter.grad is None or parameter.numel() == 0 or runs_of.get(parameter, whole) == whole:
-                members.append(parameter)
-                if parameter in optimizer.state:
-                    part.state[parameter] = optimizer.state[parameter]
-                continue
-            view = _View(optimizer, parameter, runs_of[parameter])
-            views.append(view)
-            members += view.enter(part)
-    result = part.step(*arguments, **named)
-    for group, stepped in zip(optimizer.param_groups, part.param_groups):
-        group.update({name: value for name, value in stepped.items() if name != "params"})
-    for view in views:
-        view.leave(part)
-    viewed = {piece for view in views for piece in view.pieces}
-    for parameter, state in part.state.items():
-        if parameter not in viewed:
-            optimizer.state[parameter] = state
-    return result
+    with scaled(optimizer) as kind:
+        part = part_of(optimizer, {}, ())
+        part.state = defaultdict(dict)
+        views: list[_View] = []
+        for group, empty in zip(optimizer.param_groups, part.param_groups):
+            members: list[torch.Tensor] = empty["params"]
+            for parameter in group["params"]:
+                whole = [(0, parameter.numel())]
+                if parameter.grad is None or parameter.numel() == 0 or runs_of.get(parameter, whole) == whole:
+                    members.append(parameter)
+                    if parameter in optimizer.state:
+                        part.state[parameter] = optimizer.state[parameter]
+                    continue
+                view = _View(optimizer, parameter, runs_of[parameter])
+                views.append(view)
+                members += view.enter(part)
+        result = kind.step(part, *arguments, **named)
+        for group, stepped in zip(optimizer.param_groups, part.param_groups):
+            group.update({name: value for name, value in stepped.items() if name != "params"})
+        for view in views:
+            view.leave(part)
+        viewed = {piece for view in views for piece in view.pieces}
+        for parameter, state in part.state.items():
+            if parameter not in viewed:
+                optimizer.state[parameter] = state
+        return result
 
 
 class _View:
