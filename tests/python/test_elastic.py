@@ -87,6 +87,7 @@ def test_workers_are_lost_and_join(tmp_path: Path) -> None:
     [
         ("--cross-barrier",),
         ("--fusion-bytes", "inf"),
+        ("--fusion-bytes", "auto"),
         ("--cross-barrier", "--fusion-bytes", "3000"),
         ("--sparse",),
         ("--cross-barrier", "--sparse"),

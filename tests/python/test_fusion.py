@@ -114,6 +114,10 @@ def test_ranks_with_other_thresholds_get_an_error(wrap: str) -> None:
     assert_told(wrap, "bytes", "fusion_bytes is 1000 on rank 0 and None on rank 1; pass the same fusion_bytes")
 
 
+def test_a_rank_without_auto_gets_an_error() -> None:
+    assert_told("DistributedOptimizer", "auto", "fusion_bytes is 'auto' on rank 0 and None on rank 1")
+
+
 def test_ranks_with_other_frozen_parameters_get_an_error() -> None:
     wanted = "rank 0 and rank 1 have different packs .* fusion_bytes of 1000: .* freeze the same parameters"
     assert_told("DistributedOptimizer", "frozen", wanted)

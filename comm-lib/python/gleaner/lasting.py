@@ -47,6 +47,13 @@ class LastingInputs:
             self._registered.remove(name)
             self._session.unregister_memory(before)
 
+    def forget(self, name: str) -> None:
+        """Unregisters the input of `name`, which is not sent any more. No request of that name may be in flight."""
+        address = self._addresses.pop(name, None)
+        if name in self._registered:
+            self._registered.remove(name)
+            self._session.unregister_memory(address)
+
     def close(self) -> None:
         """Does nothing: the session unregisters all memory when it closes."""
 

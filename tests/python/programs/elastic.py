@@ -96,7 +96,7 @@ if __name__ == "__main__":
     parser.add_argument("--commit-every", type=int, default=1)
     parser.add_argument("--pause", type=float, default=0.03, help="seconds after each step")
     parser.add_argument("--cross-barrier", action="store_true")
-    parser.add_argument("--fusion-bytes", type=float)
+    parser.add_argument("--fusion-bytes", type=lambda text: text if text == "auto" else float(text))
     parser.add_argument("--sparse", action="store_true")
     parser.add_argument("--reference", type=json.loads, metavar="WORLDS")
     chosen = parser.parse_args()

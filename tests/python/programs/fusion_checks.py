@@ -39,12 +39,13 @@ def crossing(model: nn.Module, **more: Any) -> torch.optim.Optimizer:
 
 @contextmanager
 def sent() -> Iterator[list[str]]:
-    """Records the names of the tensors that this rank sends, without the name of their optimizer."""
+    """Records the names of the optimizers' tensors that this rank sends, without the name of the optimizer."""
     names: list[str] = []
     push_pull = Session.push_pull_async
 
     def note(session: Session, tensor: int, source: int, output: int, op: Any, name: str, *rest: Any) -> int:
-        names.append(re.sub(r"^optimizer\.\d+\.|(?<=\D)\.\d+$", "", name))
+        if not name.startswith("broadcast/"):
+            names.append(re.sub(r"^optimizer\.\d+\.|(?<=\D)\.\d+$", "", name))
         return push_pull(session, tensor, source, output, op, name, *rest)
 
     with mock.patch.object(Session, "push_pull_async", note):

@@ -1,8 +1,8 @@
 """Ranks fuse gradients differently: fusion_differs.py WRAP WAY. Each rank prints the error that it gets.
 
-WRAP is DistributedOptimizer or CrossBarrier. Rank 1 passes another `fusion_bytes` than rank 0 (WAY is `bytes`), freezes
-another parameter before wrapping (`frozen`), or joins at once (`joins`). Or it has no `sparsity` (`dense`), or other
-chunks (`chunks`).
+WRAP is DistributedOptimizer or CrossBarrier. Rank 1 passes another `fusion_bytes` than rank 0 (WAY is `bytes`), where
+rank 0 may pass "auto" (`auto`). Or it freezes another parameter before wrapping (`frozen`), joins at once (`joins`),
+has no `sparsity` (`dense`), or other chunks (`chunks`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if __name__ == "__main__":
     gln.init()
     wrap, way = sys.argv[1:]
     model = net()
-    fusion_bytes = 1000
+    fusion_bytes = "auto" if way == "auto" else 1000
     if gln.rank() == 1:
         if way == "frozen":
             model.sometimes.weight.requires_grad_(False)

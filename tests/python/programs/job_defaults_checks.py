@@ -76,11 +76,20 @@ def check_a_wrong_value_is_an_error_that_names_the_variable() -> None:
         ("GLEANER_FUSION_BYTES", "-1", "above 0"),
         ("GLEANER_FUSION_BYTES", "nan", "above 0"),
         ("GLEANER_FUSION_BYTES", "4Mi", "such as 4194304"),
+        ("GLEANER_FUSION_BYTES", "Auto ", "such as 4194304, auto, or inf"),
     ):
         with mock.patch.dict(os.environ, {variable: value}):
             for wrap in (distributed, crossing):
                 told = raises(InvalidArgumentError, lambda wrap=wrap: wrap(net()))
                 assert f"{variable}='{value}'" in told and expected in told, told
+
+
+def check_the_environment_has_packs_tuned() -> None:
+    with mock.patch.dict(os.environ, {"GLEANER_FUSION_BYTES": "auto"}):
+        for wrap in (distributed, crossing):
+            assert wrap(net())._gradients.is_tuning
+        distributed(net(), asynchronous=True).synchronize()
+    assert not distributed(net(), fusion_bytes=None)._gradients.is_tuning
 
 
 def check_empty_variables_choose_nothing() -> None:

@@ -73,7 +73,7 @@ class UpdatesInForward(AveragesGradients):
             self.check_parameters()
             self.update_overdue()
             self._clear = None
-            if self._gradients.averaged or not self._should_synchronize:
+            if self._gradients.averaged or self._gradients.is_tuning or not self._should_synchronize:
                 return super().step(*args, **kwargs)
             self._pieces = Pieces(self._own, self._places, args, kwargs)
             self._gradients.postpone()
@@ -244,7 +244,7 @@ def CrossBarrier(
     prioritize: bool = True,
     name: Optional[str] = None,
     compression: Union[Compressor, Default] = Default.OF_JOB,
-    fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
+    fusion_bytes: Union[float, str, Default, None] = Default.OF_JOB,
     sparsity: Optional[Sparsity] = None,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer like DistributedOptimizer, but step() returns before the averages have arrived.
@@ -268,7 +268,8 @@ def CrossBarrier(
             backward() computes them.
         name: Prefix of the names of tensors; None: optimizer.0, optimizer.1, … in the order of construction.
         compression: As in DistributedOptimizer().
-        fusion_bytes: As in DistributedOptimizer(). A module waits for the whole packs that have its parameters.
+        fusion_bytes: As in DistributedOptimizer(). A module waits for the whole packs that have its parameters. Until
+            packs are chosen, step() waits for averages: three times with "auto", once with a number.
         sparsity: As in DistributedOptimizer(). A module waits for the packets with important chunks of its parameters.
 
     Returns:
@@ -279,8 +280,8 @@ def CrossBarrier(
             parameters are not in `model`, `backward_passes_per_step` is below 1, or `fusion_bytes`,
             GLEANER_FUSION_BYTES or GLEANER_COMPRESSION is out of range; or `sparsity` does not support it.
         TypeError: `optimizer` is not an optimizer, `model` is not a module, `compression` is not a compressor,
-            `fusion_bytes` is not a number, `sparsity` is not a Sparsity, or a parameter that requires a gradient is not
-            a dense tensor of a type that can be summed.
+            `fusion_bytes` is neither a number nor "auto", `sparsity` is not a Sparsity, or a parameter that requires a
+            gradient is not a dense tensor of a type that can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
     return crossing(
@@ -304,7 +305,7 @@ def crossing(
     prioritize: bool,
     name: Optional[str],
     compression: Union[Compressor, Default],
-    fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
+    fusion_bytes: Union[float, str, Default, None] = Default.OF_JOB,
     sparsity: Optional[Sparsity] = None,
 ) -> Any:
     """Returns `optimizer` wrapped by `kind`. Arguments and errors are those of CrossBarrier()."""

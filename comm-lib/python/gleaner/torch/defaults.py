@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 import os
-from typing import Optional, Union
+from typing import Union
 
 from gleaner.errors import InvalidArgumentError
 from gleaner.torch.compression import Compression, Compressor
+from gleaner.torch.packs import AUTO
 
 _COMPRESSORS: dict[str, Compressor] = {
     "none": Compression.none,
@@ -47,26 +48,28 @@ def chosen_compression(compression: Union[Compressor, Default]) -> Compressor:
     return _COMPRESSORS[name]
 
 
-def chosen_fusion_bytes(fusion_bytes: Union[float, Default, None]) -> Optional[float]:
-    """Returns `fusion_bytes`, or for Default.OF_JOB the number of bytes in GLEANER_FUSION_BYTES.
+def chosen_fusion_bytes(fusion_bytes: Union[float, str, Default, None]) -> Union[float, str, None]:
+    """Returns `fusion_bytes`, or for Default.OF_JOB the number of bytes in GLEANER_FUSION_BYTES, or "auto".
 
     Without the variable, or if it is empty, gradients are not fused (None).
 
     Raises:
-        InvalidArgumentError: GLEANER_FUSION_BYTES is not a number above 0.
+        InvalidArgumentError: GLEANER_FUSION_BYTES is neither a number above 0 nor auto.
     """
     if fusion_bytes is not Default.OF_JOB:
         return fusion_bytes
     text = os.environ.get("GLEANER_FUSION_BYTES")
     if not text:
         return None
+    if text == AUTO:
+        return AUTO
     try:
         number = float(text)
     except ValueError:
         number = 0
     if not number > 0:
         raise InvalidArgumentError(
-            f"GLEANER_FUSION_BYTES={text!r}: expected a number of bytes above 0, such as 4194304, or inf for "
-            "one exchange after the backward pass; unset it for no fusion"
+            f"GLEANER_FUSION_BYTES={text!r}: expected a number of bytes above 0, such as 4194304, auto, or inf "
+            "for one exchange after the backward pass; unset it for no fusion"
         )
     return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Optional
 
@@ -45,6 +46,11 @@ class Flights:
         self._lasting = session.attached(LastingInputs)
         for each in self._sent:
             each.name = f"{name}.{each.label}"
+
+    def leave(self) -> None:
+        """Unregisters the memory of gradients, none of which is in flight, since other flights send the next ones."""
+        for each in self._sent:
+            self._lasting.forget(each.name)
 
     def declare(self, slots: Iterable[Slot]) -> None:
         """Declares the tensors that carry gradients of `slots`, in this order."""
@@ -130,15 +136,20 @@ class Flights:
         sent.put(self._compression.decompress(average, sent.context) if sent.is_compressed else average)
         sent.handle = sent.context = None
 
-    def give_zeros(self, slots: Iterable[Slot]) -> None:
-        """Contributes zeros to averages that other ranks make, waits for these averages and discards them."""
+    def give_zeros(self, slots: Iterable[Slot]) -> float:
+        """Contributes zeros to averages that other ranks make, waits for these averages and discards them.
+
+        Returns the seconds from the first request to the last average.
+        """
         zeros = [
             (each, *compressed(self._compression, torch.zeros_like(each.template())))
             for each in self._tensors_of(slots)
         ]
+        begin = time.perf_counter()
         handles = [self._push_pull(sent, tensor, True, sent_as) for sent, tensor, _, sent_as in zeros]
         for handle in handles:
             self._session.synchronize(handle)
+        return time.perf_counter() - begin
 
     def drop(self, slots: Iterable[Slot]) -> None:
         """Stops waiting for these gradients. Averages still overwrite them later, so parameter.grad becomes None."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Collection, Iterable, Mapping
-from typing import Callable, Optional
+from typing import Callable, Optional, Union
 
 import torch
 
@@ -19,19 +19,19 @@ from gleaner.torch import complaints
 from gleaner.torch.chunks import Runs
 from gleaner.torch.compression import Compressor
 from gleaner.torch.fingerprint import fingerprint_of
-from gleaner.torch.flights import Flights
 from gleaner.torch.hooks import Hooks
-from gleaner.torch.packs import Fusion
+from gleaner.torch.joining_gradients import JoiningGradients
+from gleaner.torch.packing import Packing
+from gleaner.torch.packs import AUTO, Fusion
 from gleaner.torch.pass_count import PassCount
 from gleaner.torch.passes import Passes
 from gleaner.torch.roll_call import Roll, RollCall
-from gleaner.torch.sent_tensors import sent_tensors
 from gleaner.torch.slots import Slot
 from gleaner.torch.sparse_flights import SparseFlights
 from gleaner.torch.sparsity import Sparsity
 
 
-class Gradients:
+class Gradients(JoiningGradients):
     """Averages the gradients of one optimizer's parameters. Not thread safe: callers of finish() hold `lock`.
 
     An averaging round averages all gradients that backward() has computed since the previous averaging round. `wait`
@@ -54,7 +54,8 @@ class Gradients:
     With `sparsity` only important chunks of gradients are sent (sparse_flights.py), and `sparse` is not None.
 
     With `fusion_bytes` small gradients are sent in packs (packs.py). A gradient in a pack counts as sent when it waits
-    for the others of its pack. A pack that lacks a gradient on this rank is sent after the roll call.
+    for the others of its pack. A pack that lacks a gradient on this rank is sent after the roll call. tune() changes
+    the packs at the end of one of the first steps.
     """
 
     optimizer: Callable[[], torch.optim.Optimizer]  # the optimizer with these gradients; a weak reference
@@ -68,7 +69,7 @@ class Gradients:
         wait: str,
         name: str | None,
         compression: Compressor,
-        fusion_bytes: Optional[float] = None,
+        fusion_bytes: Union[float, str, None] = None,
         sparsity: Optional[Sparsity] = None,
     ) -> None:
         self._wait, self._given_name = wait, name
@@ -80,23 +81,29 @@ class Gradients:
         self._passes = PassCount(passes_per_step, names)
         self._slot_of: dict[torch.nn.Parameter, Slot] = {each.parameter: each for each in self._slots}
         self._trainable = {each: None for each in self._slots if each.parameter.requires_grad}
-        generated = self._slots[::-1]  # in the order in which backward() computes gradients
         self.sparse: SparseFlights | None = None
+        self._packing: Packing | None = None  # None: with `sparsity`
         if sparsity is None:
-            self._fusion = Fusion.of([each.parameter for each in generated], fusion_bytes)
-            self._flights = Flights(sent_tensors(generated, self._fusion), self._fusion.fingerprint, compression)
+            self._packing = Packing(self._slots, fusion_bytes, compression)
+            self._flights, self._fusion = self._packing.flights, self._packing.fusion
         else:
-            self._fusion = Fusion(fusion_bytes or 0, (), 0, sparsity.share)
+            packet_bytes = None if fusion_bytes == AUTO else fusion_bytes
+            self._fusion = Fusion(packet_bytes or 0, (), 0, sparsity.share)
             myself = weakref.ref(self)  # no cycle, so that __del__() runs when the program drops the optimizer
             self._flights = self.sparse = SparseFlights(
-                generated, sparsity, fusion_bytes, compression, prioritize, lambda: myself().optimizer().param_groups
+                self._slots[::-1],
+                sparsity,
+                packet_bytes,
+                compression,
+                prioritize,
+                lambda: myself().optimizer().param_groups,
             )
         self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
         self._overdue: dict[torch.nn.Parameter, Slot] = {}  # slots that postpone() left in flight
         self._sent_zeros: set[Slot] = set()  # overdue slots without a gradient, for which this rank sent zeros
         self._without_gradient = self._slots  # slots without a gradient after the last averaging round
         self._hooks = {
-            slot: Hooks(slot.parameter, self, place, with_before=slot.place is None)
+            slot: Hooks(slot.parameter, self, place, with_before=self.is_tuning or slot.place is None)
             for place, slot in enumerate(self._slots)
             if slot.parameter.is_floating_point()
         }
@@ -116,7 +123,7 @@ class Gradients:
         self._session = session
         self._backward = session.attached(Passes)
         self.number = self._backward.add(self)
-        name = self._given_name or f"optimizer.{self.number}"
+        self._name = name = self._given_name or f"optimizer.{self.number}"
         self._flights.enter(session, name)
         self._flights.declare(reversed(self._trainable))
         self._fingerprinted = False  # whether a roll call of the Session has had the fingerprint of the parameters
@@ -143,6 +150,9 @@ class Gradients:
         """Forgets all gradients in flight and continues in `session`, that of an elastic job's next round."""
         self.abandon()
         self._steps = 0  # ranks that are new in this round count from 0
+        if self._packing is not None:
+            self._packing.restart()
+            self._flights, self._fusion = self._packing.flights, self._packing.fusion
         self._enter(session)
 
     def unhook(self, parameters: Iterable[torch.nn.Parameter]) -> None:
@@ -201,7 +211,10 @@ class Gradients:
             self._unsent[slot] = None
             self._backward.reach(self)
             if self._passes.is_last:
-                self._send(slot)
+                if self.is_tuning:
+                    self._packing.tuning.readiness.record(slot, self._send)
+                else:
+                    self._send(slot)
 
     def _check_expected(self, slot: Slot) -> None:
         self._passes.check_not_failed()
@@ -274,6 +287,19 @@ class Gradients:
         self._unsent.clear()
         self._passes.restart()
 
+    @property
+    def is_tuning(self) -> bool:
+        """Whether tune() may still change the packs. The same on all ranks."""
+        return self._packing is not None and self._packing.tuning is not None
+
+    def tune(self) -> None:
+        """Changes the packs if the steps so far show better ones. Collective; call it at the end of each step."""
+        if not (self.is_tuning and self._averaged):
+            return
+        if self._packing.tune(self._session, self._name, self._steps + 1, self._last_roll):
+            self._flights, self._fusion = self._packing.flights, self._packing.fusion
+            self._roll.follow(self._fusion, self._flights.fingerprint)
+
     def end_step(self) -> None:
         """Ends the step. A step without averages does not count in roll calls."""
         self._steps += self._averaged
@@ -319,6 +345,9 @@ class Gradients:
         roll.check()
         if changed:
             raise self._changed(changed[0])
+        if self.is_tuning:
+            self._packing.tuning.readiness.end_round()
+            self._last_roll = roll
         self._without_gradient = [each for each in self._slots if each.parameter.grad is None]
         self._passes.restart()
         self._averaged = True
@@ -334,40 +363,6 @@ class Gradients:
                 slot.parameter.grad = torch.zeros_like(slot.parameter)
             slot.note()
             self._send(slot)
-
-    def check_can_join(self) -> None:
-        """Raises FailedPreconditionError if this rank cannot join(), as with CrossBarrier or before step()."""
-        self.check_pass()
-        if self._wait == "forward":
-            raise FailedPreconditionError("join() does not support CrossBarrier; use DistributedOptimizer")
-        if self.unaveraged:
-            raise FailedPreconditionError(
-                "join() came after backward() and before step(): call step(), or zero_grad() to drop the gradients"
-            )
-
-    def begin_absence(self) -> None:
-        """Answers the next roll call as a rank that has called join() and has no gradients."""
-        self._roll.start([False] * len(self._slots), -(self._steps + 1), 0)
-
-    def roll_is_called(self) -> bool:
-        """Returns whether all ranks have answered the roll call, so that answer_absent() does not wait for them."""
-        return self._roll.poll()
-
-    def answer_absent(self) -> Roll:
-        """Waits for a roll call and contributes zeros to that averaging round; returns the roll.
-
-        If all ranks have joined, it ends this rank's absence instead.
-        """
-        roll = self._roll.finish()
-        roll.check_sent()
-        if roll.all_joined():
-            self._reset_step()
-            self._steps = int(abs(roll.steps).max()) - 1
-            return roll
-        self._flights.give_zeros(self._had(roll))
-        roll.check()
-        self.begin_absence()
-        return roll
 
     def postpone(self) -> None:
         """Ends the step with all gradients in flight. Call finish() before the next forward pass uses a parameter.

@@ -56,7 +56,9 @@ class AveragesGradients(Wrapper):
             self.synchronize()
         try:
             with self._lock:
-                return self._step_own(args, kwargs)
+                result = self._step_own(args, kwargs)
+                self._gradients.tune()
+                return result
         finally:
             self._gradients.end_step()
             self.note_step()
@@ -215,7 +217,7 @@ def DistributedOptimizer(
     wait: str = "backward",
     name: Optional[str] = None,
     compression: Union[Compressor, Default] = Default.OF_JOB,
-    fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
+    fusion_bytes: Union[float, str, Default, None] = Default.OF_JOB,
     sparsity: Optional[Sparsity] = None,
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer so that gradients are averaged over all ranks.
@@ -257,11 +259,13 @@ def DistributedOptimizer(
             with `asynchronous`.
         fusion_bytes: Gradients of parameters of at most this many bytes are sent in packs of more than this many bytes,
             each as one tensor, since many small tensors take longer than a large one. math.inf: all gradients of a type
-            are sent as one tensor when backward() ends. None: every gradient is a tensor of its own. Left out: the
-            environment variable GLEANER_FUSION_BYTES decides (a number, or inf), and without it None. The same on all
-            ranks; not used with `asynchronous`. Averages have the same bits with every value in jobs whose class of
-            bits is RankOrder. Wrap the optimizer after parameters are frozen, moved and converted: packs are of the
-            parameters that require a gradient now. Source: GradientFlow §3.1 (lazy all-reduce; θ is `fusion_bytes`).
+            are sent as one tensor when backward() ends. None: every gradient is a tensor of its own. "auto": the end of
+            the third step() chooses one of these by measured times, the same on all ranks; with `sparsity` it is None.
+            Left out: the environment variable GLEANER_FUSION_BYTES decides (a number, auto or inf), and without it
+            None. The same on all ranks; not used with `asynchronous`. Averages have the same bits with every value in
+            jobs whose class of bits is RankOrder. Wrap the optimizer after parameters are frozen, moved and converted:
+            packs are of the parameters that require a gradient now, or at the end of the step that chooses. Source:
+            GradientFlow §3.1 (lazy all-reduce; θ is `fusion_bytes`).
         sparsity: A Sparsity: a step sends and updates only the chunks of gradients that matter most, in packets of at
             most `fusion_bytes` bytes (None: 4 MiB). Needs an optimizer that updates each element by its own gradient,
             and dense parameters of one type on one device. Wrap the optimizer after parameters are frozen. The same on
@@ -275,7 +279,7 @@ def DistributedOptimizer(
             or another argument, or GLEANER_COMPRESSION or GLEANER_FUSION_BYTES, is out of range, or cannot be combined
             with the others.
         TypeError: `optimizer` is not an optimizer; `named_parameters` has elements that are not pairs; `asynchronous`
-            is not a bool; `compression` is not a compressor; `fusion_bytes` is not a number; or a
+            is not a bool; `compression` is not a compressor; `fusion_bytes` is neither a number nor "auto"; or a
             parameter that requires a gradient is not a dense tensor of a type that can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
@@ -327,7 +331,7 @@ def with_gradients(
     wait: str,
     name: Optional[str],
     compression: Union[Compressor, Default],
-    fusion_bytes: Union[float, Default, None] = Default.OF_JOB,
+    fusion_bytes: Union[float, str, Default, None] = Default.OF_JOB,
     sparsity: Optional[Sparsity] = None,
 ) -> torch.optim.Optimizer:
     """Returns `optimizer` wrapped by `kind`, with Gradients of its parameters."""

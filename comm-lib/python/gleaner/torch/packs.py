@@ -13,24 +13,30 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Union
 
 import torch
 
 from gleaner.errors import InvalidArgumentError
 
+AUTO = "auto"  # `fusion_bytes` that pack_tuning.py chooses in the first steps
+_UNTUNED = -1.0  # Fusion.fusion_bytes before the choice
+
 
 def check_fusion_bytes(fusion_bytes: Any) -> None:
-    """Raises an error unless `fusion_bytes` is None or a number above 0.
+    """Raises an error unless `fusion_bytes` is None, "auto" or a number above 0.
 
     Raises:
         TypeError: It is no number.
         InvalidArgumentError: It is 0, negative or NaN.
     """
-    advice = "pass a number of bytes above 0, math.inf for one exchange after the backward pass, or None for no fusion"
-    if fusion_bytes is None:
+    advice = (
+        "pass a number of bytes above 0, 'auto', math.inf for one exchange after the backward pass, or None for no "
+        "fusion"
+    )
+    if fusion_bytes is None or (isinstance(fusion_bytes, str) and fusion_bytes == AUTO):
         return
     if isinstance(fusion_bytes, (bool, str, bytes)) or not hasattr(fusion_bytes, "__float__"):
         raise TypeError(f"fusion_bytes must not be {fusion_bytes!r}: {advice}")
@@ -46,12 +52,36 @@ def strides_of(parameter: torch.Tensor) -> tuple[int, ...]:
     return torch.empty_like(parameter, device="meta", memory_format=torch.preserve_format).stride()
 
 
+def packs_of(sizes: Sequence[int], kinds: Sequence[Hashable], fusion_bytes: float) -> tuple[tuple[int, ...], ...]:
+    """Returns the packs of gradients as lists of their numbers, in the order in which the packs are closed.
+
+    A pack is closed as soon as its bytes exceed `fusion_bytes`. A gradient with more bytes is in no pack.
+
+    Args:
+        sizes: Bytes of each gradient, in the order in which backward() makes gradients.
+        kinds: Type and device of each gradient; the gradients of a pack have one kind.
+        fusion_bytes: Threshold θ in bytes.
+    """
+    closed: list[list[int]] = []
+    open_packs: dict[Hashable, list[int]] = {}
+    open_bytes: dict[Hashable, int] = {}
+    for number, (size, kind) in enumerate(zip(sizes, kinds)):
+        if size > fusion_bytes:
+            continue
+        open_packs.setdefault(kind, []).append(number)
+        open_bytes[kind] = open_bytes.get(kind, 0) + size
+        if open_bytes[kind] > fusion_bytes:
+            closed.append(open_packs.pop(kind))
+            del open_bytes[kind]
+    return tuple(tuple(pack) for pack in [*closed, *open_packs.values()] if len(pack) > 1)
+
+
 @dataclass(frozen=True)
 class Fusion:
     """The packs of one optimizer, which depend only on sizes, types, memory formats and `fusion_bytes`.
 
     Attributes:
-        fusion_bytes: Threshold θ in bytes; 0: no gradients are fused.
+        fusion_bytes: Threshold θ in bytes; 0: no gradients are fused; -1: it is "auto", and not chosen yet.
         share: Sparsity.share; -1: all chunks are sent.
         packs: Lists of places in the sequence of parameters, in the order in which the packs are closed. The parameters
             of a pack have one type and one device.
@@ -64,29 +94,31 @@ class Fusion:
     share: float = -1
 
     @classmethod
-    def of(cls, parameters: Sequence[torch.Tensor], fusion_bytes: Optional[float]) -> Fusion:
+    def of(cls, parameters: Sequence[torch.Tensor], fusion_bytes: Union[float, str, None]) -> Fusion:
         """Returns the packs of `parameters`, which are in the order in which backward() makes their gradients.
 
-        A pack is closed as soon as its bytes exceed `fusion_bytes`. A parameter with more bytes is in no pack, nor is a
-        parameter that requires no gradient now.
+        A parameter that requires no gradient now is in no pack. Before "auto" has chosen there are no packs, but a
+        fingerprint, since all ranks have to take part in the choice.
         """
         if fusion_bytes is None:
             return cls(0, (), 0)
-        closed: list[list[int]] = []
-        open_packs: dict[Any, list[int]] = {}
-        open_bytes: dict[Any, int] = {}
-        for place, parameter in enumerate(parameters):
-            size = parameter.numel() * parameter.element_size()
-            if not parameter.requires_grad or size > fusion_bytes:
-                continue
-            kind = parameter.dtype, parameter.device
-            open_packs.setdefault(kind, []).append(place)
-            open_bytes[kind] = open_bytes.get(kind, 0) + size
-            if open_bytes[kind] > fusion_bytes:
-                closed.append(open_packs.pop(kind))
-                del open_bytes[kind]
-        packs = tuple(tuple(pack) for pack in [*closed, *open_packs.values()] if len(pack) > 1)
+        if fusion_bytes == AUTO:
+            return cls(_UNTUNED, (), zlib.crc32(AUTO.encode()) & 0x7FFFFFFF)
+        places = [place for place, each in enumerate(parameters) if each.requires_grad]
+        trained = [parameters[place] for place in places]
+        packs = packs_of([size_of(each) for each in trained], [kind_of(each) for each in trained], fusion_bytes)
+        packs = tuple(tuple(places[number] for number in pack) for pack in packs)
         return cls(float(fusion_bytes), packs, _fingerprint(parameters, packs))
+
+
+def size_of(tensor: torch.Tensor) -> int:
+    """Returns the bytes of all elements."""
+    return tensor.numel() * tensor.element_size()
+
+
+def kind_of(tensor: torch.Tensor) -> Hashable:
+    """Returns type and device, which the gradients of a pack have in common."""
+    return tensor.dtype, tensor.device
 
 
 def _fingerprint(parameters: Sequence[torch.Tensor], packs: tuple[tuple[int, ...], ...]) -> int:
@@ -101,4 +133,6 @@ def told(fusion_bytes: float) -> str:
     """Returns the `fusion_bytes` of a Fusion as a program passes it to DistributedOptimizer()."""
     if fusion_bytes == 0:
         return "None"
+    if fusion_bytes == _UNTUNED:
+        return repr(AUTO)
     return "math.inf" if math.isinf(fusion_bytes) else f"{fusion_bytes:.15g}"

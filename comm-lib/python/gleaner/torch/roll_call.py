@@ -125,17 +125,20 @@ class RollCall:
     """Makes the roll calls of one optimizer. Not thread safe.
 
     start() sends this rank's answer, and finish() waits for the answers of all ranks; pending tells whether a roll call
-    is between the two. `parameters` is the number of the optimizer's parameters, and `fusion` has its settings.
-    `fingerprint` returns that of what a step sends.
+    is between the two. `parameters` is the number of the optimizer's parameters.
     """
 
     def __init__(
         self, session: Session, name: str, parameters: int, fusion: Fusion, fingerprint: Callable[[], int]
     ) -> None:
-        self._session, self._name, self._parameters, self._fusion = session, name, parameters, fusion
-        self._fingerprint = fingerprint
+        self._session, self._name, self._parameters = session, name, parameters
+        self.follow(fusion, fingerprint)
         self._handle: Optional[int] = None
         session.declare(name, self._elements(), DataType.INT32, _PRIORITY)
+
+    def follow(self, fusion: Fusion, fingerprint: Callable[[], int]) -> None:
+        """Tells the settings of `fusion` from now on, and the result of `fingerprint`, that of what a step sends."""
+        self._fusion, self._fingerprint = fusion, fingerprint
 
     @property
     def pending(self) -> bool:

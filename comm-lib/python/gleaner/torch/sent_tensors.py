@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import torch
 
-from gleaner.torch.packs import Fusion
+from gleaner.torch.packs import Fusion, kind_of
 from gleaner.torch.pool import Pool
 from gleaner.torch.slots import Slot
 from gleaner.torch.streams import StreamOrder
@@ -155,27 +155,28 @@ class Pack(SentTensor):
         self._taken.clear()
 
 
-def sent_tensors(slots: Sequence[Slot], fusion: Fusion) -> list[SentTensor]:
+def sent_tensors(slots: Sequence[Slot], fusion: Fusion, first_number: int = 0) -> list[SentTensor]:
     """Returns the tensors by which the gradients of `slots` are sent, and gives slots in packs their places.
 
     Args:
         slots: In the order in which backward() makes their gradients.
         fusion: The packs, by place in `slots`.
+        first_number: Number of the first pack, as earlier packs of the optimizer have the numbers below.
 
     Raises:
         TypeError: A gradient in a pack would not be a dense tensor of a type that can be summed.
     """
-    packs = _packs(slots, fusion)
+    packs = _packs(slots, fusion, first_number)
     first = {pack.slots[0]: pack for pack in packs}
     packed = {slot for pack in packs for slot in pack.slots}
     return [first[slot] if slot in first else OwnTensor(slot) for slot in slots if slot in first or slot not in packed]
 
 
-def _packs(slots: Sequence[Slot], fusion: Fusion) -> list[Pack]:
+def _packs(slots: Sequence[Slot], fusion: Fusion, first_number: int) -> list[Pack]:
     kinds: dict[Any, list[tuple[int, list[Slot]]]] = {}
-    for number, pack in enumerate(fusion.packs):
+    for number, pack in enumerate(fusion.packs, first_number):
         members = [slots[place] for place in pack]
-        kinds.setdefault((members[0].parameter.dtype, members[0].parameter.device), []).append((number, members))
+        kinds.setdefault(kind_of(members[0].parameter), []).append((number, members))
     packs: list[Pack] = []
     for numbered in kinds.values():
         members = [slot for _, pack in numbered for slot in pack]
