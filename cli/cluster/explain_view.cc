@@ -326,6 +326,8 @@ std::string gradients_text(const api::Communication& communication) {
   }
   if (communication.fusion_bytes == api::kFuseAll) {
     parts.push_back("all in one tensor of each type");
+  } else if (communication.fusion_bytes == api::kFuseAuto) {
+    parts.push_back("small ones in packs of a size that rank 0 chooses");
   } else if (communication.fusion_bytes > 0) {
     parts.push_back(absl::StrCat("those of at most ", format_bytes(static_cast<double>(communication.fusion_bytes)),
                                  " in packs of more"));
@@ -338,6 +340,7 @@ nlohmann::json gradients_json(const api::Communication& communication) {
   nlohmann::json object = {{"compression", api::to_string(communication.compression)}, {"fusion_bytes", nullptr}};
   if (communication.fusion_bytes > 0) object["fusion_bytes"] = communication.fusion_bytes;
   if (communication.fusion_bytes == api::kFuseAll) object["fusion_bytes"] = "inf";
+  if (communication.fusion_bytes == api::kFuseAuto) object["fusion_bytes"] = "auto";
   return object;
 }
 

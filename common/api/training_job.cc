@@ -78,13 +78,12 @@ void read_bytes(const Fields& fields, const char* name, double least, double mos
 }
 
 void read_fusion(const Fields& fields, uint64_t& bytes) {
-  const json* found = fields.find("fusion");
-  if (found != nullptr && *found == "Max") {
-    bytes = kFuseAll;
+  if (const json* found = fields.find("fusion"); found != nullptr && (*found == "Max" || *found == "Auto")) {
+    bytes = *found == "Max" ? kFuseAll : kFuseAuto;
     return;
   }
   read_bytes(fields, "fusion", 1, static_cast<double>(Fields::kMost),
-             "a whole number of bytes above 0, such as \"4Mi\", or \"Max\"", bytes);
+             "a whole number of bytes above 0, such as \"4Mi\", \"Auto\" or \"Max\"", bytes);
 }
 
 void read_communication(const Fields& fields, Communication& communication) {
@@ -182,7 +181,8 @@ json to_json(const Communication& communication) {
   if (communication.partition_bytes > 0) object["partitionBytes"] = communication.partition_bytes;
   object["compression"] = std::string(to_string(communication.compression));
   if (communication.fusion_bytes == kFuseAll) object["fusion"] = "Max";
-  if (communication.fusion_bytes > 0 && communication.fusion_bytes < kFuseAll) {
+  if (communication.fusion_bytes == kFuseAuto) object["fusion"] = "Auto";
+  if (communication.fusion_bytes > 0 && communication.fusion_bytes < kFuseAuto) {
     object["fusion"] = communication.fusion_bytes;
   }
   return object;

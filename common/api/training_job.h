@@ -26,8 +26,10 @@ inline constexpr int64_t kMaxSummers = 512;
 inline constexpr int64_t kMaxStages = 12;  // 2^12 is kMaxReplicas
 inline constexpr int64_t kMaxBackoff = 10000;
 inline constexpr double kMinPartitionBytes = 4096, kMaxPartitionBytes = 4 << 20;
-// Communication::fusion_bytes of "Max": all gradients are sent together. Above every size that a schema's integer has.
+// Communication::fusion_bytes of "Max": all gradients are sent together, and of "Auto": the ranks choose. Both are
+// above every size that a schema's integer has.
 inline constexpr uint64_t kFuseAll = std::numeric_limits<uint64_t>::max();
+inline constexpr uint64_t kFuseAuto = kFuseAll - 1;
 
 // How a job sums its tensors. Auto: each tensor by the strategy that is fastest for its size; Colocated: by the summers
 // in the workers alone (k = 0); Summers: by summers; the others: by the schedule of this algorithm.

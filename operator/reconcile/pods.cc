@@ -87,6 +87,12 @@ void add_to_container(json& container, const json& environment, bool first) {
   ports.push_back({{"name", "metrics"}, {"containerPort", kMetricsPort}});
 }
 
+// Returns the value of GLEANER_FUSION_BYTES.
+std::string fusion_text(uint64_t fusion_bytes) {
+  if (fusion_bytes == api::kFuseAll) return "inf";
+  return fusion_bytes == api::kFuseAuto ? "auto" : absl::StrCat(fusion_bytes);
+}
+
 // Tells the script the compression and the fusion of the job, in the form that gleaner.torch reads.
 void add_gradient_variables(const api::Communication& communication, json& environment) {
   if (communication.compression != api::Compression::kNone) {
@@ -94,9 +100,7 @@ void add_gradient_variables(const api::Communication& communication, json& envir
         variable("GLEANER_COMPRESSION", absl::AsciiStrToLower(api::to_string(communication.compression))));
   }
   if (communication.fusion_bytes > 0) {
-    environment.push_back(variable("GLEANER_FUSION_BYTES", communication.fusion_bytes == api::kFuseAll
-                                                               ? "inf"
-                                                               : absl::StrCat(communication.fusion_bytes)));
+    environment.push_back(variable("GLEANER_FUSION_BYTES", fusion_text(communication.fusion_bytes)));
   }
 }
 

@@ -191,7 +191,7 @@ REFUSED = [
     ("spec.communication.compression", "fp16", "spec.communication.compression"),
     *[
         ("spec.communication.fusion", value, "spec.communication.fusion")
-        for value in (0, -1, "0", "-4Mi", "500m", "max", "4MiB", "")
+        for value in (0, -1, "0", "-4Mi", "500m", "max", "Auto ", "4MiB", "")
     ],
     ("spec.communication.summers", {"min": 2, "max": 1}, "spec.communication.summers.min"),
     ("spec.communication.summers", {"min": 1}, "spec.communication.summers.min"),
@@ -252,7 +252,7 @@ TAKEN = [
     (f"{CONTAINERS}.0.env", [{"name": "GLEANER_LOG_LEVEL", "value": "debug"}]),
     *[("spec.communication.partitionBytes", value) for value in (4096, "4Ki", "256Ki", "1Mi", "4Mi", 4194304, "100k")],
     *[("spec.communication.compression", value) for value in ("None", "FP16", "BF16")],
-    *[("spec.communication.fusion", value) for value in (1, 65536, "4Mi", "1Gi", "100k", "Max")],
+    *[("spec.communication.fusion", value) for value in (1, 65536, "4Mi", "1Gi", "100k", "Auto", "Max")],
     *[("spec.communication.summers.bandwidth", value) for value in ("25Gbit", "1.5Gbit", "200mbit", "100000000bit")],
     ("spec.communication.summers", {"min": 2, "max": 2}),
     *[("spec.communication.strategy", strategy) for strategy in ("Auto", "Colocated", "Summers", *SCHEDULES)],

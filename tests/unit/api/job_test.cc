@@ -109,7 +109,7 @@ TEST(TrainingJobTest, ReadsCompressionAndFusion) {
   EXPECT_EQ(parse_training_job(small_job())->communication.fusion_bytes, 0U);
   json object = small_job();
   for (const auto& [fusion, bytes] :
-       {std::pair{json("4Mi"), uint64_t{4194304}}, {json(1), 1}, {json("Max"), kFuseAll}}) {
+       {std::pair{json("4Mi"), uint64_t{4194304}}, {json(1), 1}, {json("Auto"), kFuseAuto}, {json("Max"), kFuseAll}}) {
     object["spec"]["communication"] = {{"compression", "FP16"}, {"fusion", fusion}};
     const auto job = parse_training_job(object);
     ASSERT_TRUE(job.ok()) << job.status();
@@ -118,8 +118,10 @@ TEST(TrainingJobTest, ReadsCompressionAndFusion) {
     EXPECT_EQ(parse_training_job(to_json(*job))->communication, job->communication);
   }
   EXPECT_EQ(refusal("/spec/communication/compression", "fp16"),
-            "spec.communication.compression: expected one of None, FP16, BF16, got \"fp16\"");
-  for (const json& bad : {json(0), json(-1), json("0"), json("500m"), json("max"), json("4MiB"), json(true)}) {
+            "spec.communication.compression: expected one of None, FP16, BF16, Int8, Dithering, "
+            "OneBit, TopK, RandomK, got \"fp16\"");
+  for (const json& bad :
+       {json(0), json(-1), json("0"), json("500m"), json("max"), json("Auto "), json("4MiB"), json(true)}) {
     EXPECT_THAT(refusal("/spec/communication/fusion", bad), HasSubstr("spec.communication.fusion: ")) << bad;
   }
 }

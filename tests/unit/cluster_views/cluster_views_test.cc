@@ -210,6 +210,9 @@ TEST(Explain, ShowsCompressionAndFusionIfTheJobSetsThem) {
             "Gradients  all in one tensor of each type, unless the script chooses otherwise\n");
   EXPECT_EQ(gradients_json({}), nlohmann::json::parse(R"({"compression": "None", "fusion_bytes": null})"));
   EXPECT_EQ(gradients_json({.fusion_bytes = api::kFuseAll})["fusion_bytes"], "inf");
+  EXPECT_EQ(gradients_text({.fusion_bytes = api::kFuseAuto}),
+            "Gradients  small ones in packs of a size that rank 0 chooses, unless the script chooses otherwise\n");
+  EXPECT_EQ(gradients_json({.fusion_bytes = api::kFuseAuto})["fusion_bytes"], "auto");
 }
 
 TEST(Explain, ShowsTheTransportsBetweenMembers) {

@@ -89,6 +89,8 @@ TEST(WorkerPod, TellsCompressionAndFusionUnlessTheTemplateDoes) {
   EXPECT_EQ(told("GLEANER_FUSION_BYTES"), "4194304");
   training.communication.fusion_bytes = api::kFuseAll;
   EXPECT_EQ(told("GLEANER_FUSION_BYTES"), "inf");
+  training.communication.fusion_bytes = api::kFuseAuto;
+  EXPECT_EQ(told("GLEANER_FUSION_BYTES"), "auto");
   training.workers.pod_template["spec"]["containers"][0]["env"] = {
       {{"name", "GLEANER_COMPRESSION"}, {"value", "none"}}};
   const json container = (*worker_pod(training, 0, kSettings))["spec"]["containers"][0];
