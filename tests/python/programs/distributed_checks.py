@@ -14,6 +14,7 @@ import traceback
 import weakref
 from pathlib import Path
 from typing import Any, Callable
+from unittest import mock
 
 import gleaner.torch.distributed  # noqa: F401
 import numpy
@@ -22,6 +23,7 @@ import torch.distributed as dist
 import torch.distributed.nn.functional
 from checking import data_of, raises, rank_order_sum, run_checks, same_bits
 from gleaner import process
+from gleaner.groups import Group
 from gleaner.torch.distributed import job
 from small_training import inputs, net
 from torch import nn
@@ -131,6 +133,43 @@ def check_movements_beside_gloo() -> None:
                 beside_gloo(collective)
             else:
                 collective(None)
+
+
+def check_coalesced_calls_are_one_message() -> None:
+    group = dist.distributed_c10d._get_default_group()
+    dtypes = (torch.float32, torch.bool, torch.float64, torch.bfloat16)
+    given = [small(3 + place, dtype) for place, dtype in enumerate(dtypes)] + [small(300_001, torch.float32)]
+    wanted = [[small(each.numel(), each.dtype, rank) for each in given] for rank in range(SIZE)]
+    rows = [each.new_empty((SIZE, each.numel())) for each in given]
+    of_ranks = [[torch.empty_like(each) for each in given] for _ in range(SIZE)]
+    for gather in (
+        lambda: group.allgather_into_tensor_coalesced(rows, given),
+        lambda: group.allgather_coalesced(of_ranks, given),
+    ):
+        assert calls_of(gather) == 2, "one for small tensors, and one for the large one"
+    for rank in range(SIZE):
+        for place, expected in enumerate(wanted[rank]):
+            assert torch.equal(rows[place][rank], expected) and torch.equal(of_ranks[rank][place], expected)
+    wholes = [small(SIZE * n, torch.float32) for n in (1, 7, 300_001)] + [
+        small(SIZE * 5, torch.int64) for _ in range(2)
+    ]
+    parts = [torch.empty(each.numel() // SIZE, dtype=each.dtype) for each in wholes]
+    assert calls_of(lambda: group.reduce_scatter_tensor_coalesced(parts, wholes)) == 3
+    for part, whole in zip(parts, wholes):
+        total = sum(small(whole.numel(), whole.dtype, rank) for rank in range(SIZE))
+        assert torch.equal(part, total.view(SIZE, -1)[RANK])
+    empty = [torch.empty(0), torch.empty(0, dtype=torch.int64)]
+    group.allgather_into_tensor_coalesced([each.new_empty(0) for each in empty], empty).wait()
+    short = [torch.empty(3), torch.empty(4)]
+    message = raises(ValueError, lambda: group.reduce_scatter_tensor_coalesced(short, short))
+    assert f"expected {3 * SIZE} of torch.float32" in message, message
+
+
+def calls_of(collective: Callable[[], Any]) -> int:
+    """Returns how many calls of a group a collective makes, and waits for it."""
+    with mock.patch.object(Group, "start", autospec=True, side_effect=Group.start) as start:
+        collective().wait()
+    return start.call_count
 
 
 def check_all_to_all_with_splits() -> None:

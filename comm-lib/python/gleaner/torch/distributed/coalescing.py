@@ -1,7 +1,8 @@
 """Calls of a group between start_coalescing() and end_coalescing(), which PyTorch waits for as one.
 
-Each call begins at once, and ends on its own; coalescing saves no messages. Only PyTorch's _coalescing_manager(), and
-batch_isend_irecv() of PyTorch 1.13, make such calls.
+Each call begins at once, and ends on its own. PyTorch's _coalescing_manager() makes one call of several all_reduces,
+all_gathers or reduce_scatters, so that small tensors are one message (coalesced.py); other calls stay messages. Only
+this manager, and batch_isend_irecv() of PyTorch 1.13, make such calls.
 """
 
 from __future__ import annotations

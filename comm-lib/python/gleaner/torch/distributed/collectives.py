@@ -92,11 +92,9 @@ class Collectives:
         memory.check(tensor)
         if self.rank == root:
             source = memory.given(tensor)
-            return self._start(
-                Collective.BROADCAST, "broadcast", memory.block(source), NOTHING, root, [tensor], timeout
-            )
+            return self.start(Collective.BROADCAST, "broadcast", memory.block(source), NOTHING, root, [tensor], timeout)
         target = memory.room(tensor)
-        return self._start(
+        return self.start(
             Collective.BROADCAST,
             "broadcast",
             NOTHING,
@@ -111,20 +109,20 @@ class Collectives:
         self, outputs: Sequence[torch.Tensor], given: torch.Tensor, timeout: Optional[float] = None
     ) -> GleanerWork:
         """Gathers `given` of all ranks: into `outputs`, one for each rank or one that has room for all."""
-        rows, finish = self._rows(outputs, given, self.size)
+        rows, finish = self.rows(outputs, given)
         source = memory.given(given)
         blocks = memory.block(source), memory.block(rows)
-        return self._start(Collective.ALL_GATHER, "all_gather", *blocks, 0, outputs, timeout, finish)
+        return self.start(Collective.ALL_GATHER, "all_gather", *blocks, 0, outputs, timeout, finish)
 
     def gather(
         self, outputs: Sequence[torch.Tensor], given: torch.Tensor, root: int, timeout: Optional[float] = None
     ) -> GleanerWork:
         source = memory.given(given)
         if self.rank != root:
-            return self._start(Collective.GATHER, "gather", memory.block(source), NOTHING, root, [], timeout)
-        rows, finish = self._rows(outputs, given, self.size)
+            return self.start(Collective.GATHER, "gather", memory.block(source), NOTHING, root, [], timeout)
+        rows, finish = self.rows(outputs, given)
         blocks = memory.block(source), memory.block(rows)
-        return self._start(Collective.GATHER, "gather", *blocks, root, outputs, timeout, finish)
+        return self.start(Collective.GATHER, "gather", *blocks, root, outputs, timeout, finish)
 
     def scatter(
         self, output: torch.Tensor, given: Sequence[torch.Tensor], root: int, timeout: Optional[float] = None
@@ -135,7 +133,7 @@ class Collectives:
         if self.rank == root:
             self._check_parts(given, output, "scatter")
             source = memory.flat(given)
-        return self._start(
+        return self.start(
             Collective.SCATTER,
             "scatter",
             NOTHING if source is None else memory.block(source),
@@ -202,11 +200,8 @@ class Collectives:
         name = reductions.check(op, output)
         if len(given) != 1:
             self._check_parts(given, output, "reduce_scatter")
-        elif given[0].numel() != self.size * output.numel() or given[0].dtype != output.dtype:
-            raise InvalidArgumentError(
-                f"reduce_scatter: the input has {given[0].numel()} elements of {given[0].dtype}, expected "
-                f"{self.size * output.numel()} of {output.dtype}: {self.size} times the output"
-            )
+        else:
+            self.check_whole(given[0], output)
         source = memory.given(given[0]) if len(given) == 1 else memory.flat(given)
         rows, target = self._new_rows(output), memory.room(output)
 
@@ -215,12 +210,20 @@ class Collectives:
             memory.take_over(output, target)
 
         blocks = memory.block(source), memory.block(rows)
-        return self._start(Collective.ALL_TO_ALL, "reduce_scatter", *blocks, 0, [output], timeout, finish, name)
+        return self.start(Collective.ALL_TO_ALL, "reduce_scatter", *blocks, 0, [output], timeout, finish, name)
+
+    def check_whole(self, whole: torch.Tensor, output: torch.Tensor) -> None:
+        """Raises InvalidArgumentError unless the input of a reduce_scatter has a part for each rank like its output."""
+        if whole.numel() != self.size * output.numel() or whole.dtype != output.dtype:
+            raise InvalidArgumentError(
+                f"reduce_scatter: the input has {whole.numel()} elements of {whole.dtype}, expected "
+                f"{self.size * output.numel()} of {output.dtype}: {self.size} times the output"
+            )
 
     def barrier(self, timeout: Optional[float] = None) -> GleanerWork:
         source, rows = torch.zeros(1, dtype=torch.uint8), torch.empty(self.size, dtype=torch.uint8)
         blocks = memory.block(source), memory.block(rows)
-        return self._start(Collective.ALL_GATHER, "barrier", *blocks, 0, [], timeout, op="BARRIER")
+        return self.start(Collective.ALL_GATHER, "barrier", *blocks, 0, [], timeout, op="BARRIER")
 
     # Reductions
 
@@ -248,7 +251,7 @@ class Collectives:
             memory.take_over(tensor, target)
 
         blocks = memory.block(source), memory.block(rows)
-        return self._start(Collective.ALL_GATHER, "all_reduce", *blocks, 0, [tensor], timeout, finish, name)
+        return self.start(Collective.ALL_GATHER, "all_reduce", *blocks, 0, [tensor], timeout, finish, name)
 
     def reduce(self, tensor: torch.Tensor, op: Any, root: int, timeout: Optional[float] = None) -> GleanerWork:
         """Reduces the tensor over all ranks on rank `root`; other ranks keep theirs."""
@@ -262,7 +265,7 @@ class Collectives:
         source = memory.given(tensor)
         if self.rank != root:
             given = memory.block(source)
-            return self._start(Collective.GATHER, "reduce", given, NOTHING, root, [tensor], timeout, op=name)
+            return self.start(Collective.GATHER, "reduce", given, NOTHING, root, [tensor], timeout, op=name)
         rows, target = self._new_rows(tensor), memory.room(tensor)
 
         def finish() -> None:
@@ -270,7 +273,7 @@ class Collectives:
             memory.take_over(tensor, target)
 
         blocks = memory.block(source), memory.block(rows)
-        return self._start(Collective.GATHER, "reduce", *blocks, root, [tensor], timeout, finish, name)
+        return self.start(Collective.GATHER, "reduce", *blocks, root, [tensor], timeout, finish, name)
 
     def _all_reduce_as_one(self, tensors: Sequence[torch.Tensor], op: Any, timeout: Optional[float]) -> GleanerWork:
         """Sums tensors of one type and device, one after the other, as one tensor."""
@@ -413,7 +416,7 @@ class Collectives:
     def _seconds(self, timeout: Optional[float]) -> float:
         return self.timeout if timeout is None else timeout
 
-    def _start(
+    def start(
         self,
         collective: Collective,
         name: str,
@@ -425,6 +428,7 @@ class Collectives:
         finish: Optional[Callable[[], None]] = None,
         op: str = "MOVE",
     ) -> GleanerWork:
+        """Starts a collective of one call. `finish` takes its result over."""
         with self._lock:
             handle = self._group.start(collective, name, given, result, root, _kind(given, result, op))
         return RequestWork(self.session, [handle], finish or _nothing, name, outputs, self._seconds(timeout))
@@ -463,18 +467,16 @@ class Collectives:
     def _new_rows(self, tensor: torch.Tensor) -> torch.Tensor:
         return torch.empty((self.size, tensor.numel()), dtype=tensor.dtype)
 
-    def _rows(
-        self, outputs: Sequence[torch.Tensor], given: torch.Tensor, count: int
-    ) -> tuple[torch.Tensor, Callable[[], None]]:
+    def rows(self, outputs: Sequence[torch.Tensor], given: torch.Tensor) -> tuple[torch.Tensor, Callable[[], None]]:
         """Returns memory for a tensor of each rank, and the function that takes it over into the outputs."""
         memory.check(given)
-        if len(outputs) == 1 and count > 1:
+        if len(outputs) == 1 and self.size > 1:
             whole = outputs[0]
             memory.check(whole)
-            if whole.numel() != count * given.numel() or whole.dtype != given.dtype:
+            if whole.numel() != self.size * given.numel() or whole.dtype != given.dtype:
                 raise InvalidArgumentError(
                     f"all_gather: the output has {whole.numel()} elements of {whole.dtype}, expected "
-                    f"{count * given.numel()} of {given.dtype}: {count} times the input"
+                    f"{self.size * given.numel()} of {given.dtype}: {self.size} times the input"
                 )
             target = memory.room(whole)
             return target, lambda: memory.take_over(whole, target)

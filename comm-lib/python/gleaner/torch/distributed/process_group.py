@@ -18,13 +18,13 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from gleaner.errors import InvalidArgumentError
-from gleaner.torch.distributed import job, reductions
+from gleaner.torch.distributed import coalesced, job, reductions
 from gleaner.torch.distributed.channels import Channels
 from gleaner.torch.distributed.coalescing import Coalescing, collected
 from gleaner.torch.distributed.collectives import Collectives
 from gleaner.torch.distributed.compression import sent_as_of_group
 from gleaner.torch.distributed.layers import Layers
-from gleaner.torch.distributed.works import GleanerWork, JoinedWork, for_cpp
+from gleaner.torch.distributed.works import GleanerWork, for_cpp
 
 NAME = "gleaner"
 
@@ -211,9 +211,8 @@ class ProcessGroup(Coalescing, dist.ProcessGroup):
         return self.reduce_scatter(output, [whole], options, timeout=timeout)
 
     def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, options: Any = None) -> GleanerWork:
-        return JoinedWork(
-            [self.reduce_scatter_single(output, whole, options) for output, whole in zip(outputs, inputs)]
-        )
+        reduce_op, given = reductions.premultiplied(_op(options), inputs, in_place=False)
+        return coalesced.reduce_scatter(self._collectives, outputs, given, reduce_op, _seconds(options))
 
     # Collectives that move
 
@@ -230,15 +229,11 @@ class ProcessGroup(Coalescing, dist.ProcessGroup):
         return self._collectives.all_gather([output], given, _seconds(options, timeout))
 
     def all_gather_single_coalesced(self, outputs: Any, inputs: Any, options: Any = None) -> GleanerWork:
-        return JoinedWork([self.all_gather_single(output, given, options) for output, given in zip(outputs, inputs)])
+        return coalesced.all_gather(self._collectives, [[each] for each in outputs], inputs, _seconds(options))
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, options: Any = None) -> GleanerWork:
         """Gathers several tensors of each rank: outputs[r][i] gets inputs[i] of rank r."""
-        gathers = [
-            self._collectives.all_gather([of_rank[i] for of_rank in outputs], given, _seconds(options))
-            for i, given in enumerate(inputs)
-        ]
-        return JoinedWork(gathers)
+        return coalesced.all_gather(self._collectives, list(zip(*outputs)), inputs, _seconds(options))
 
     def gather(self, outputs: Any, inputs: Any, options: Any = None, root: int = 0, timeout: Any = None) -> GleanerWork:
         root = getattr(options, "rootRank", root)
