@@ -17,7 +17,7 @@ WORKERS = 3
 ALONE = ("torch_checks.py", "backward_checks.py", "optimizers_checks.py", "compression_checks.py")
 ALONE += ("block_checks.py", "fusion_checks.py", "pack_tuning_checks.py", "lars_checks.py", "sparsity_checks.py")
 ALONE += ("sparse_cross_barrier_checks.py",)
-WITH_DDP = ("ddp_checks.py", "lasting_checks.py", "job_defaults_checks.py")
+WITH_DDP = ("ddp_checks.py", "sparse_ddp_checks.py", "lasting_checks.py", "job_defaults_checks.py")
 VARIABLES = {"job_defaults_checks.py": {"GLEANER_COMPRESSION": "fp16", "GLEANER_FUSION_BYTES": "inf"}}
 
 

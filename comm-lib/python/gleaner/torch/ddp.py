@@ -4,7 +4,8 @@
     model.register_comm_hook(None, gleaner.torch.ddp_hook)
 
 DDP itself still needs a process group; gloo suffices. Each bucket is a tensor named "ddp.INDEX.ELEMENTS". When DDP
-rebuilds its buckets after the first step, the new buckets become new tensors.
+rebuilds its buckets after the first step, the new buckets become new tensors. With `sparsity` packets of important
+chunks are sent instead (sparse_buckets.py).
 """
 
 # No `from __future__ import annotations`: DDP requires the hook's annotations to be types, not strings.
@@ -12,6 +13,7 @@ import contextlib
 import functools
 import threading
 import weakref
+from collections.abc import Mapping
 from typing import Any, Optional
 
 import torch
@@ -20,11 +22,13 @@ from torch.autograd import Variable
 
 from gleaner import exchange, process
 from gleaner.completions import Completions
-from gleaner.errors import FailedPreconditionError
+from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.exchange import PushPullOptions
 from gleaner.lasting import LastingInputs
 from gleaner.torch.compression import Compression, sent_as
 from gleaner.torch.defaults import Default, chosen_compression
+from gleaner.torch.sparse_buckets import SparseBuckets
+from gleaner.torch.sparsity import Sparsity, check_sparsity
 from gleaner.torch.tensors import TORCH
 
 
@@ -36,13 +40,19 @@ class DDPState:
         compression: Compression.fp16 and Compression.bf16 send buckets of float32 with half the bytes, others of
             Compression with fewer (docs/compression.md); buckets of other types are sent as they are. Left out: the
             environment variable GLEANER_COMPRESSION decides, as for DistributedOptimizer(). The same on all ranks.
+        sparsity: A Sparsity with a momentum, that of the optimizer: a step sends only the chunks of gradients that
+            matter most, in packets of at most 4 MiB. Other gradients become 0, and the state keeps them for the next
+            step. The optimizer steps for all parameters. Parameters have one type and one device. The same on all
+            ranks. Source: GradientFlow §3.2 (coarse-grained sparse communication).
 
     Raises:
-        InvalidArgumentError: GLEANER_COMPRESSION names no compressor.
-        TypeError: `compression` is a compressor of another kind.
+        InvalidArgumentError: GLEANER_COMPRESSION names no compressor, or `sparsity` has no momentum.
+        TypeError: `compression` is a compressor of another kind, or `sparsity` is not a Sparsity.
     """
 
-    def __init__(self, name: str = "ddp", compression: Any = Default.OF_JOB) -> None:
+    def __init__(
+        self, name: str = "ddp", compression: Any = Default.OF_JOB, sparsity: Optional[Sparsity] = None
+    ) -> None:
         compression = chosen_compression(compression)
         if compression is not Compression.none and not hasattr(compression, "sent_as"):
             raise TypeError(
@@ -50,6 +60,38 @@ class DDPState:
                 f"{compression!r}; with a compressor of your own use DistributedOptimizer"
             )
         self.name, self.compression = name, compression
+        check_sparsity(sparsity)
+        self.sparse = None if sparsity is None else SparseBuckets(name, sparsity, compression)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns what the next steps need of earlier steps: with `sparsity` this rank's history and the chosen chunks.
+
+        The tensors change with the next step, as those of an optimizer's state do.
+
+        Raises:
+            GleanerError: The session has failed; see gleaner.errors.
+        """
+        state = None if self.sparse is None else self.sparse.state()
+        return {} if state is None else {"gleaner.sparsity": state}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on from the state of this rank, or on all ranks from that of one rank.
+
+        Args:
+            state_dict: Result of state_dict().
+
+        Raises:
+            InvalidArgumentError: The state was saved with sparsity and this object has none, or with another Sparsity.
+                Before the first step backward() raises the latter.
+        """
+        state = state_dict.get("gleaner.sparsity")
+        if state is None:
+            return
+        if self.sparse is None:
+            raise InvalidArgumentError(
+                "this state was saved with sparsity, and this DDPState has none: pass the same Sparsity"
+            )
+        self.sparse.load(state)
 
 
 @functools.cache
@@ -74,8 +116,10 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
 
     Raises:
         FailedPreconditionError: There is no session, or a bucket with this name is in flight, as when two models use
-            the same name.
-        InvalidArgumentError: `state` is None, and GLEANER_COMPRESSION names no compressor.
+            the same name; or with `sparsity` ranks are at different steps, or the model has other parameters than in
+            the first step.
+        InvalidArgumentError: `state` is None, and GLEANER_COMPRESSION names no compressor; or with `sparsity` the model
+            has parameters of several types or devices, or a state was loaded that was saved with another Sparsity.
         TypeError: The bucket's type or device is not supported.
         GleanerError: The session has failed; see gleaner.errors.
     """
@@ -208,6 +252,9 @@ def _average(state: Optional[DDPState], bucket: torch.distributed.GradBucket, fl
             "process trains several models with DDP, register the hook of each model with its own name: "
             'register_comm_hook(gln.DDPState("encoder"), gln.ddp_hook)'
         )
+    if state.sparse is not None:
+        state.sparse.average(session, bucket, flight)
+        return
     sent = sent_as(state.compression, buffer)
     if sent is None:  # otherwise the library sends from memory of its own
         session.attached(LastingInputs).register_if_unmoved(name, TORCH, buffer)

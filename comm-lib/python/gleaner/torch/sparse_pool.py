@@ -241,9 +241,9 @@ class SparsePool:
         chunks = state["history"].numel() // state["chunk_elements"]
         if (state["chunk_elements"], chunks) != (self._sparsity.chunk_elements, self._chunks.number):
             raise InvalidArgumentError(
-                f"the optimizer's state has {chunks} chunks of {state['chunk_elements']} elements, and the optimizer "
-                f"{self._chunks.number} of {self._sparsity.chunk_elements}: wrap it with the Sparsity with which the "
-                "state was saved, around the same parameters"
+                f"the state of sparsity has {chunks} chunks of {state['chunk_elements']} elements, and the parameters "
+                f"have {self._chunks.number} of {self._sparsity.chunk_elements}: pass the Sparsity with which the "
+                "state was saved, for the same parameters"
             )
         self._step, self._important = int(state["step"]), state["important"].cpu().numpy().copy()
         self._history.memory.copy_(state["history"])
@@ -273,7 +273,7 @@ def _check_alike(named: Sequence[tuple[str, torch.Tensor]]) -> None:
     if len(kinds) != 1:
         raise InvalidArgumentError(
             f"sparsity needs parameters of one type on one device, and these are {' and '.join(kinds) or 'none'}: "
-            "convert or move them before you wrap the optimizer, or use one optimizer for each kind"
+            "convert or move them before you wrap the optimizer or the model, or wrap each kind by itself"
         )
     for name, parameter in named:
         if parameter.stride() != torch.empty_like(parameter, device="meta").stride():

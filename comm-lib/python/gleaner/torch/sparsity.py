@@ -11,7 +11,7 @@ from gleaner.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Sparsity:
-    """Sends only the chunks of the gradients that matter most, as `sparsity` of DistributedOptimizer or CrossBarrier.
+    """Sends only the chunks of gradients that matter most. DistributedOptimizer, CrossBarrier and DDPState take it.
 
     All gradients lie one after another in chunks of `chunk_elements` elements. In each step, ranks send the chunks that
     had the largest L1 norms in the step before, and the optimizer updates only the parameters in these chunks. What a
@@ -23,7 +23,8 @@ class Sparsity:
         warm_up_steps: Number of steps in which the share rises linearly from 0. The paper takes the first several
             percent of all steps: early gradients change fast, and training that leaves them out may end elsewhere.
         chunk_elements: Elements of a chunk. With more elements than the model has, its only chunk is always sent.
-        momentum: Factor of what was not sent, from 0 to 1. None: "momentum" of each parameter's group.
+        momentum: Factor of what was not sent, from 0 to 1. None: "momentum" of each parameter's group; not with
+            DDPState, which does not see the optimizer.
     """
 
     share: float
