@@ -78,6 +78,10 @@ bool has_binding(const ExplainedJob& job) {
 
 std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100); }
 
+std::string packs_line(const api::ReductionPlanStatus& status) {
+  return status.packs.empty() ? "" : absl::StrCat("Packs      ", status.packs, "\n");
+}
+
 std::string step_lines(const ExplainedJob& job) {
   if (job.limit == JobLimit::kNothingMoves) return "Step       nothing has to move\n";
   const api::ReductionPlanSpec& spec = job.plan.spec;
@@ -263,7 +267,7 @@ std::string to_text(const ExplainedJob& job) {
   return absl::StrCat("TrainingJob ", job.plan.meta.key(), ", epoch ", spec.epoch, " of attempt ", spec.attempt, ": ",
                       format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
                       ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", strategy_line(spec),
-                      bits_line(spec), step_lines(job), slow_lines(job), limit_lines(job),
+                      bits_line(spec), packs_line(job.plan.status), step_lines(job), slow_lines(job), limit_lines(job),
                       transports_text(transports_of(spec.members)));
 }
 
@@ -304,6 +308,7 @@ nlohmann::json to_json(const ExplainedJob& job) {
       {"bits", spec.bits},
       {"other_bits", other_bits_json(spec.other_bits)},
       {"partitions", spec.partitions},
+      {"packs", status.packs},
       {"machines", std::move(machines)},
       {"transports", transports_json(transports_of(spec.members))},
       {"seconds", job.seconds},

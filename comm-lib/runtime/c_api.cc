@@ -484,3 +484,18 @@ gln_status gln_add_wait(gln_session* session, double seconds) {
     return absl::OkStatus();
   });
 }
+
+gln_status gln_tell_packs(gln_session* session, double fusion_bytes, double seconds, double seconds_without_packs) {
+  return with_rank(session, [=](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (!(fusion_bytes >= 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("fusion_bytes is ", fusion_bytes, ", expected at least 0"));
+    }
+    for (const double time : {seconds, seconds_without_packs}) {
+      if (!std::isfinite(time) || time < 0) {
+        return absl::InvalidArgumentError(absl::StrCat("a predicted time is ", time, ", expected at least 0 seconds"));
+      }
+    }
+    rank.set_packs({fusion_bytes, seconds, seconds_without_packs});
+    return absl::OkStatus();
+  });
+}

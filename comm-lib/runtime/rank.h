@@ -55,6 +55,8 @@ class Rank {
   // Counts time that the program has waited for requests in other ways.
   void add_wait(absl::Duration time) { statistics_.add_wait(time); }
   void step() { io_.step(); }
+  // Has reports tell the packs that the program has chosen.
+  void set_packs(const control::Packs& packs) { statistics_.set_packs(packs); }
 
   // Returns tensor_plan() of a declared tensor. InvalidArgument: there is no such tensor. FailedPrecondition: no plan
   // in force has it.

@@ -26,8 +26,17 @@ absl::Status Statistics::serve_metrics(const Address& address, const Config& con
   return absl::OkStatus();
 }
 
+void Statistics::set_packs(const control::Packs& packs) {
+  const absl::MutexLock lock(&packs_mutex_);
+  packs_ = packs;
+}
+
 control::Report Statistics::report(absl::Duration now, bool last, const network::NetworkStage* network) {
   control::Report report = meter_.report(now, last);
+  {
+    const absl::MutexLock lock(&packs_mutex_);
+    report.packs = packs_;
+  }
   if (network != nullptr) network->add_figures(report);
   return report;
 }

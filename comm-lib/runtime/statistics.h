@@ -1,13 +1,16 @@
 // Statistics holds a rank's counters, in the three forms in which they are shown: the report to the coordinator,
-// gln_stats for users, and Prometheus metrics. Belongs to the I/O thread, except add_wait(). The caller passes the
-// time.
+// gln_stats for users, and Prometheus metrics. Belongs to the I/O thread, except add_wait() and set_packs(). The caller
+// passes the time.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "comm-lib/encoding/encoding_stage.h"
 #include "comm-lib/include/gleaner/gleaner.h"
@@ -29,6 +32,9 @@ class Statistics {
   // Adds time that the program has waited for requests. Any thread.
   void add_wait(absl::Duration time) { waited_nanoseconds_ += absl::ToInt64Nanoseconds(time); }
 
+  // Sets the packs that reports tell. Any thread.
+  void set_packs(const control::Packs& packs) ABSL_LOCKS_EXCLUDED(packs_mutex_);
+
   // Count events of this rank, as the functions of Meter of the same names.
   void begin(uint64_t bytes, absl::Duration now, Meter::Kind kind = Meter::Kind::kReduction) {
     meter_.begin(bytes, now, kind);
@@ -44,7 +50,8 @@ class Statistics {
   bool is_due(absl::Duration now) const { return now - published_at_ >= kEvery; }
   // Returns the figures so far. `last`: no further report follows. `network` is null on local ranks above 0. The caller
   // adds the overdue request.
-  control::Report report(absl::Duration now, bool last, const network::NetworkStage* network);
+  control::Report report(absl::Duration now, bool last, const network::NetworkStage* network)
+      ABSL_LOCKS_EXCLUDED(packs_mutex_);
   // Sets the metrics, if they are served. `epoch`: of the plan in force; 0: none.
   void publish(const control::Report& report, const encoding::Counts& encoded, uint32_t epoch,
                const network::NetworkStage* network, absl::Duration now);
@@ -54,6 +61,8 @@ class Statistics {
   std::unique_ptr<RankMetrics> metrics_;  // null: not served
   absl::Duration published_at_;
   std::atomic<int64_t> waited_nanoseconds_ = 0;
+  absl::Mutex packs_mutex_;  // no other lock is taken while it is held
+  std::optional<control::Packs> packs_ ABSL_GUARDED_BY(packs_mutex_);
 };
 
 // Returns the figures for users. `plan`: the plan in force; null: none.

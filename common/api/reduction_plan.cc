@@ -143,6 +143,7 @@ absl::StatusOr<ReductionPlan> parse_reduction_plan(const json& object) {
   measured.micros("stepCommunicationMicroseconds", plan.status.step_communication_seconds);
   measured.whole("goodputBytesPerSecond", plan.status.goodput_bytes_per_second);
   measured.decimal("efficiency", plan.status.efficiency);
+  measured.text("packs", plan.status.packs);
   measured.text("efficiencyBasis", plan.status.efficiency_basis);
   if (!status.ok()) return status;
   return plan;
@@ -155,6 +156,7 @@ json to_json(const ReductionPlanStatus& status) {
                  {"stepCommunicationMicroseconds", whole_number(status.step_communication_seconds * 1e6)},
                  {"goodputBytesPerSecond", whole_number(status.goodput_bytes_per_second)},
                  {"efficiency", decimal_text(status.efficiency)}};
+  if (!status.packs.empty()) object["packs"] = shortened(status.packs, kMaxList);
   if (!status.efficiency_basis.empty()) object["efficiencyBasis"] = status.efficiency_basis;
   return object;
 }

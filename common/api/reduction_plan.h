@@ -85,6 +85,7 @@ struct ReductionPlanStatus {
   double step_communication_seconds = 0;  // mean time of a step
   double goodput_bytes_per_second = 0;    // gradient bytes reduced per second and worker
   double efficiency = 0;                  // bound / measured; 0 unless the basis is "bandwidth"
+  std::string packs;                      // coordinator::describe() of the packs that rank 0 has chosen; empty: none
   std::string efficiency_basis;           // coordinator::to_string(Basis); empty if the operator did not report it
   bool operator==(const ReductionPlanStatus&) const = default;
 };

@@ -70,6 +70,12 @@ void fill(const Report& value, v1::MemberMessage& message) {
     encoded->set_member(late.member);
     encoded->set_seconds(late.seconds);
   }
+  if (value.packs.has_value()) {
+    v1::Packs* const packs = report->mutable_packs();
+    packs->set_fusion_bytes(value.packs->fusion_bytes);
+    packs->set_seconds(value.packs->seconds);
+    packs->set_seconds_without_packs(value.packs->seconds_without_packs);
+  }
   if (!value.waiting.has_value()) return;
   report->mutable_waiting()->set_tensor(value.waiting->tensor);
   report->mutable_waiting()->set_step(value.waiting->step);
@@ -92,6 +98,10 @@ absl::StatusOr<MemberMessage> decode(const v1::Report& message) {
   for (const v1::Late& late : message.late()) {
     if (report.late.size() == plan::kMaxMembers) break;
     report.late.push_back({late.member(), seconds(late.seconds())});
+  }
+  if (const v1::Packs& packs = message.packs(); message.has_packs()) {
+    const double bytes = packs.fusion_bytes();
+    report.packs = {bytes > 0 ? bytes : 0, seconds(packs.seconds()), seconds(packs.seconds_without_packs())};
   }
   if (!message.has_waiting()) return report;
   const v1::Waiting& waiting = message.waiting();

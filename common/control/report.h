@@ -42,6 +42,14 @@ struct Late {
   friend bool operator==(const Late&, const Late&) = default;
 };
 
+// The packs of gradients that a rank has chosen by predicted times (docs/gradientflow.md#the-choice-of-auto).
+struct Packs {
+  double fusion_bytes = 0;  // gradients of at most this size are in packs of more; infinity: all are; 0: none is
+  double seconds = 0;       // predicted time from the first gradient of a step to the end of their exchange
+  double seconds_without_packs = 0;  // the same with each gradient on its own
+  friend bool operator==(const Packs&, const Packs&) = default;
+};
+
 // The figures of one rank since the start of the job.
 struct Report {
   uint64_t steps = 0;
@@ -55,6 +63,7 @@ struct Report {
   double workers_late_seconds = 0;   // time that the workers' summers were late in this epoch
   std::optional<Waiting> waiting;    // set if a push_pull takes long
   uint64_t step_bytes = 0;           // gradient bytes of a recent step; 0: not known
+  std::optional<Packs> packs;        // none: this rank has chosen no packs
   friend bool operator==(const Report&, const Report&) = default;
 };
 

@@ -94,8 +94,8 @@ void Metrics::update(const Core& core, uint32_t refused, const Past& past) {
   plan_.epoch->Set(summary.epoch);
   plan_.tensors->Set(static_cast<double>(summary.tensors));
   plan_.partitions->Set(static_cast<double>(summary.partitions));
-  plan_.bound->Set(summary.plan_bound_seconds);
-  plan_.bound_without_summers->Set(summary.plan_bound_seconds_without_summers);
+  plan_.bound->Set(summary.plan_bound.seconds);
+  plan_.bound_without_summers->Set(summary.plan_bound.seconds_without_summers);
   const Figures& recent = summary.window.steps > 0 ? summary.window : summary.whole;
   steps_.bytes->Set(recent.bytes_per_step);
   steps_.communication->Set(recent.step_communication_seconds);

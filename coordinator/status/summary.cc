@@ -1,6 +1,7 @@
 #include "coordinator/status/summary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -65,6 +66,15 @@ nlohmann::ordered_json json_of(const std::optional<OtherBits>& other) {
           {"strategy", other->strategy}};
 }
 
+nlohmann::ordered_json json_of(const std::optional<control::Packs>& packs) {
+  if (!packs.has_value()) return nullptr;
+  nlohmann::ordered_json bytes = packs->fusion_bytes;
+  if (packs->fusion_bytes == 0) bytes = nullptr;
+  if (std::isinf(packs->fusion_bytes)) bytes = "inf";
+  return {
+      {"fusion_bytes", bytes}, {"seconds", packs->seconds}, {"seconds_without_packs", packs->seconds_without_packs}};
+}
+
 template <typename Value>
 nlohmann::ordered_json json_of(const std::vector<Value>& values) {
   auto json = nlohmann::ordered_json::array();
@@ -83,6 +93,7 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
   summary.partitions = plan.partitions.size();
   summary.bandwidths_known = plan.bandwidths_known();
   summary.push_ratio = plan::fleet_of(plan).push_ratio;
+  if (efficiency.ranks() > 0) summary.packs = efficiency.latest(0).packs;
   Figures& whole = summary.whole;
   for (uint32_t rank = 0; rank < efficiency.ranks(); ++rank) {
     const Report& report = efficiency.latest(rank);
@@ -99,8 +110,8 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
   summary.epochs = efficiency.epochs();
   const double bytes = summary.window.steps > 0 ? summary.window.bytes_per_step : whole.bytes_per_step;
   if (const EfficiencyMeter::Bound bound = efficiency.bound_of(plan); bound.is_known) {
-    summary.plan_bound_seconds = bytes * bound.with_summers;
-    summary.plan_bound_seconds_without_summers = bytes * bound.without_summers;
+    summary.plan_bound.seconds = bytes * bound.with_summers;
+    summary.plan_bound.seconds_without_summers = bytes * bound.without_summers;
   }
   if (const Figures compared = efficiency.whole(); compared.steps > 0) {
     const uint64_t steps = whole.steps;
@@ -108,13 +119,25 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
     whole.steps = steps;
     whole.waited_for = efficiency.waited_for(kMostWaitedFor);
   } else {
-    whole.bound_seconds = summary.plan_bound_seconds;
-    whole.bound_seconds_without_summers = summary.plan_bound_seconds_without_summers;
+    whole.bound_seconds = summary.plan_bound.seconds;
+    whole.bound_seconds_without_summers = summary.plan_bound.seconds_without_summers;
   }
   if (whole.step_communication_seconds > 0) {
     whole.goodput_bytes_per_second = whole.bytes_per_step / whole.step_communication_seconds;
   }
   return summary;
+}
+
+std::string describe(const control::Packs& packs) {
+  const std::string without = format_seconds(packs.seconds_without_packs);
+  if (packs.fusion_bytes == 0) {
+    return absl::StrCat("none; gradients are predicted to be averages ", without, " after the first of a step");
+  }
+  const std::string sizes = std::isinf(packs.fusion_bytes)
+                                ? "all gradients in one"
+                                : absl::StrCat("gradients of at most ", format_bytes(packs.fusion_bytes));
+  return absl::StrCat(sizes, "; they are predicted to be averages ", format_seconds(packs.seconds),
+                      " after the first of a step, without packs ", without);
 }
 
 std::string to_json(const Summary& summary) {
@@ -139,6 +162,7 @@ std::string to_json(const Summary& summary) {
   json["epoch"] = summary.epoch;
   json["tensors"] = summary.tensors;
   json["partitions"] = summary.partitions;
+  json["packs"] = json_of(summary.packs);
   add_figures(summary.whole, json);
   json["waited_for"] = nlohmann::ordered_json::array();
   for (const WaitedFor& each : summary.whole.waited_for) {
@@ -183,6 +207,7 @@ std::string to_table(const Summary& summary) {
     text += row(absl::StrCat("strategy changed in epoch ", change.epoch),
                 absl::StrCat(change.from, " to ", change.to, ": ", change.why));
   }
+  if (summary.packs.has_value()) text += row("packs", describe(*summary.packs));
   text += row("steps", absl::StrCat(summary.whole.steps));
   if (summary.whole.steps == 0) return text;
   text += row("bytes per step", format_bytes(summary.whole.bytes_per_step));

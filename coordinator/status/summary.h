@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/control/report.h"
 #include "common/plan/plan.h"
 #include "common/plan/schedule_name.h"
 #include "common/strategy/rank_maps.h"
@@ -20,6 +21,12 @@ struct BitsSummary {
   plan::Bits in_force = plan::Bits::kRankOrder;
   // With --strategy auto: the other class. None: a bandwidth is unknown, or nothing moves.
   std::optional<OtherBits> other;
+};
+
+// The bound under the plan in force, for a step as in the last minute; 0: nothing moves, or a bandwidth is unknown.
+struct PlanBound {
+  double seconds = 0;
+  double seconds_without_summers = 0;
 };
 
 // All figures are 0 if nothing was reduced.
@@ -43,17 +50,19 @@ struct Summary {
   Figures whole;
   Figures window;                    // of the last minute: status and metrics show it
   std::vector<EpochFigures> epochs;  // epochs with steps, of all rounds of an elastic job
-  // The bound under the plan in force, for a step as in the last minute; 0: nothing moves, or a bandwidth is unknown.
-  double plan_bound_seconds = 0;
-  double plan_bound_seconds_without_summers = 0;
-  bool bandwidths_known = true;  // of all members of the plan in force
-  double push_ratio = 1;         // of the plan in force (plan::Fleet)
+  PlanBound plan_bound;
+  std::optional<control::Packs> packs;  // chosen by rank 0; none: it has chosen none
+  bool bandwidths_known = true;         // of all members of the plan in force
+  double push_ratio = 1;                // of the plan in force (plan::Fleet)
   bool succeeded = false;
   std::string error;  // why the job failed
 };
 
 // Returns a summary with the figures of the plan and of the reports. The caller adds the job's members and its outcome.
 Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, absl::Duration now);
+
+// Returns one line about the packs that rank 0 has chosen, for people.
+std::string describe(const control::Packs& packs);
 
 std::string to_json(const Summary& summary);
 std::string to_table(const Summary& summary);

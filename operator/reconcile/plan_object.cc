@@ -111,14 +111,15 @@ void take_summary(const coordinator::JobState& session, api::ReductionPlan& plan
       static_cast<uint64_t>(window.steps > 0 ? window.bytes_per_step : summary.whole.bytes_per_step);
   plan.spec.push_bytes_per_step =
       static_cast<uint64_t>(std::llround(static_cast<double>(plan.spec.bytes_per_step) * summary.push_ratio));
-  plan.spec.bound_seconds = summary.plan_bound_seconds;
-  plan.spec.bound_without_summers_seconds = summary.plan_bound_seconds_without_summers;
+  plan.spec.bound_seconds = summary.plan_bound.seconds;
+  plan.spec.bound_without_summers_seconds = summary.plan_bound.seconds_without_summers;
   plan.status.committed_epoch = session.epoch;
   plan.status.steps = summary.whole.steps;
   plan.status.step_communication_seconds = window.step_communication_seconds;
   plan.status.goodput_bytes_per_second = window.goodput_bytes_per_second;
   plan.status.efficiency = window.efficiency;
   plan.status.efficiency_basis = std::string(coordinator::to_string(window.basis));
+  plan.status.packs = summary.packs.has_value() ? coordinator::describe(*summary.packs) : "";
 }
 
 // Gives workers without a pod, which have succeeded, the node that the plan object has for them.

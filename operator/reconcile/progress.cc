@@ -53,7 +53,7 @@ ProgressDecision Progress::decide(StatusUpdate update) const {
   report_strategy(*observation_.session, update);
   report({"Stalled", "RanksWait", "StepsGoOn"}, observation_.session->stall, update);
   report({"SummerSlow", "StepsTakeLonger", "SummersKeepUp"}, slow_summers(*observation_.session), update);
-  if (summary.plan_bound_seconds > 0) status.communication.bound = format_seconds(summary.plan_bound_seconds);
+  if (summary.plan_bound.seconds > 0) status.communication.bound = format_seconds(summary.plan_bound.seconds);
   if (!summary.bandwidths_known && summary.tensors > 0) status.communication.bound = "unknown";
   if (summary.window.goodput_bytes_per_second > 0) {
     status.communication.goodput = absl::StrFormat("%.1f MB/s", summary.window.goodput_bytes_per_second / 1e6);

@@ -132,8 +132,8 @@ void JobMetrics::follow_session(Series& series, const coordinator::Summary& summ
   if (summary.tensors > 0) {
     const bool measured = summary.window.steps > 0;
     set(series, step_bytes_, measured ? summary.window.bytes_per_step : summary.whole.bytes_per_step);
-    show(series, bound_, summary.plan_bound_seconds);
-    show(series, bound_without_summers_, summary.plan_bound_seconds_without_summers);
+    show(series, bound_, summary.plan_bound.seconds);
+    show(series, bound_without_summers_, summary.plan_bound.seconds_without_summers);
   }
   if (series.steps == nullptr) series.steps = &steps_->Add(series.labels);
   const auto steps = static_cast<double>(summary.whole.steps);

@@ -411,6 +411,9 @@ static void job(void) {
   CHECK(gln_add_wait(session, 0.5) == GLN_OK);
   check_error(gln_add_wait(session, -1), GLN_INVALID_ARGUMENT, "seconds is -1");
   check_error(gln_add_wait(session, NAN), GLN_INVALID_ARGUMENT, "seconds is nan");
+  CHECK(gln_tell_packs(session, INFINITY, 0.25, 0.5) == GLN_OK);
+  check_error(gln_tell_packs(session, NAN, 0.25, 0.5), GLN_INVALID_ARGUMENT, "fusion_bytes is nan");
+  check_error(gln_tell_packs(session, 0, 0.25, -1), GLN_INVALID_ARGUMENT, "a predicted time is -1");
   CHECK(gln_get_stats(session, &stats) == GLN_OK);
   char transports[256];
   CHECK(gln_get_transports(session, transports, sizeof(transports)) == GLN_OK);

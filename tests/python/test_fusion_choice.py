@@ -1,17 +1,21 @@
-"""Tests the choice of the threshold of packs against cases that are computed by hand."""
+"""Tests the choice of the threshold of packs against cases that are computed by hand, and its times of gradients."""
 
 from __future__ import annotations
 
 import math
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "comm-lib" / "python"))
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from gleaner.torch.fusion_model import Choice, Costs, Gradient, choose, exchange_seconds  # noqa: E402
+from gleaner.torch.readiness import Readiness  # noqa: E402
+from gleaner.torch.slots import Slot  # noqa: E402
 
 KIB = 1 << 10
 # A gradient each 10 ms, whose bytes take 5 ms.
@@ -85,3 +89,57 @@ def test_a_small_gain_is_not_worth_packs() -> None:
 
 def test_no_gradients_need_no_packs() -> None:
     assert choose([], Costs(1, 1000)).fusion_bytes is None
+
+
+class Clock:
+    """Stands for time.perf_counter()."""
+
+    def __init__(self, *times: float) -> None:
+        self._times = iter(times)
+
+    def __call__(self) -> float:
+        return next(self._times)
+
+
+def slots_on(device: str, count: int) -> list[Slot]:
+    return [Slot(SimpleNamespace(device=torch.device(device)), "", 0, "") for _ in range(count)]
+
+
+def test_times_of_gradients_leave_out_the_sends_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = slots_on("cpu", 3)
+    readiness = Readiness()
+    monkeypatch.setattr(time, "perf_counter", Clock(0, 5, 7, 10, 20, 20))  # sends take 5, 3 and 0 seconds
+    for slot in (second, first, third):
+        readiness.record(slot, lambda _: None)
+    readiness.end_round()
+    assert list(readiness.seconds().items()) == [(second, 0), (first, 2), (third, 12)]
+    assert readiness.send_seconds == 8 / 3
+
+
+class Event:
+    """Stands for a CUDA event, as there may be no GPU. The n-th one is reached at the n-th time."""
+
+    milliseconds = iter((1000, 1500, 1200))
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self, stream: object) -> None:
+        self.at = next(Event.milliseconds)
+
+    def synchronize(self) -> None:
+        pass
+
+    def elapsed_time(self, end: Event) -> float:
+        return end.at - self.at
+
+
+def test_times_of_gradients_on_a_gpu_are_those_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
+    readiness, slots = Readiness(), slots_on("cuda:0", 3)
+    for slot in slots:
+        readiness.record(slot, lambda _: None)
+    readiness.end_round()
+    assert list(readiness.seconds().values()) == [0, 0.5, 0.5], "streams may end in another order"
+    assert readiness.send_seconds == 0

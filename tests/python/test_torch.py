@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,11 @@ def alone() -> Run:
 @pytest.mark.parametrize(("program", "check"), [(program, check) for program in ALONE for check in checks_of(program)])
 def test_torch(alone: Run, program: str, check: str) -> None:
     assert_passed(alone(program), check, ranks=WORKERS)
+
+
+def test_the_summary_tells_the_chosen_packs(alone: Run) -> None:
+    done = alone("pack_tuning_checks.py")
+    assert re.search(r"^ +packs +\S.* predicted to be averages ", done.stdout + done.stderr, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")

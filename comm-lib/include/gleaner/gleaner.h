@@ -421,6 +421,13 @@ GLN_API gln_status gln_step(gln_session* session);
  * count their time by this function. GLN_INVALID_ARGUMENT: `seconds` is negative or not finite. */
 GLN_API gln_status gln_add_wait(gln_session* session, double seconds);
 
+/* Tells the coordinator which packs of gradients this rank has chosen, for its summary and `gleaner explain`; those of
+ * rank 0 count. Gradients of at most `fusion_bytes` bytes are in packs (INFINITY: all are; 0: none is). The exchange of
+ * a step's gradients is predicted to end `seconds` after the first of them, and `seconds_without_packs` with each on
+ * its own. GLN_INVALID_ARGUMENT: a number is negative or NaN, or a time is infinite. */
+GLN_API gln_status gln_tell_packs(gln_session* session, double fusion_bytes, double seconds,
+                                  double seconds_without_packs);
+
 #ifdef __cplusplus
 }
 #endif

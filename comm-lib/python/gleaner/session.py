@@ -416,6 +416,20 @@ class Session(Connection):
         """
         self.call("gln_add_wait", seconds)
 
+    def tell_packs(self, fusion_bytes: float, seconds: float, seconds_without_packs: float) -> None:
+        """Tells the coordinator which packs of gradients this rank has chosen; those of rank 0 count.
+
+        Args:
+            fusion_bytes: Gradients of at most this many bytes are in packs; math.inf: all are; 0: none is.
+            seconds: Predicted time from the first gradient of a step to the end of the exchange.
+            seconds_without_packs: The same with each gradient on its own.
+
+        Raises:
+            InvalidArgumentError: A number is negative or NaN, or a time is infinite.
+            FailedPreconditionError: The session is closed or inherited.
+        """
+        self.call("gln_tell_packs", fusion_bytes, seconds, seconds_without_packs)
+
     def stats(self) -> Stats:
         """Returns the communication statistics of this rank since its session was opened.
 

@@ -303,6 +303,14 @@ TEST(Explain, NamesASlowSummer) {
       << "one more summer beside the one that is in use";
 }
 
+TEST(Explain, ShowsThePacksThatRank0HasChosen) {
+  api::ReductionPlan plan = plan_of();
+  EXPECT_THAT(to_text(explain_job(plan).value()), Not(HasSubstr("Packs")));
+  plan.status.packs = "gradients of at most 256.00 KiB; they are predicted";
+  EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("Packs      gradients of at most 256.00 KiB; they are "));
+  EXPECT_EQ(to_json(explain_job(plan).value())["packs"], plan.status.packs);
+}
+
 TEST(Explain, GivesTheReasonForAMissingEfficiency) {
   api::ReductionPlan plan = plan_of();
   plan.status.efficiency = 0;

@@ -36,6 +36,7 @@ Report report() {
   report.late = {{2, 1.5}, {3, 0.75}};
   report.workers_late_seconds = 0.375;
   report.step_bytes = 90;
+  report.packs = {std::numeric_limits<double>::infinity(), 0.25, 0.5};
   return report;
 }
 
@@ -120,10 +121,12 @@ TEST(Codec, ImpossibleTimesInReportsBecomeZero) {
     Report sent = report();
     sent.communication_seconds = sent.round_trip_seconds = sent.workers_late_seconds = time;
     sent.overhead_seconds = time;
+    sent.packs->seconds = sent.packs->seconds_without_packs = time;
     sent.measured[0].communication_seconds = sent.late[0].seconds = time;
     Report expected = report();
     expected.communication_seconds = expected.round_trip_seconds = expected.workers_late_seconds = 0;
     expected.overhead_seconds = 0;
+    expected.packs->seconds = expected.packs->seconds_without_packs = 0;
     expected.measured[0].communication_seconds = expected.late[0].seconds = 0;
     EXPECT_EQ(std::get<Report>(*decode(encode(MemberMessage(sent)))), expected) << time;
   }

@@ -888,7 +888,7 @@ TEST(Core, ThereIsNoBoundIfALinksSpeedIsUnknown) {
   EXPECT_EQ(summary.whole.basis, Basis::kUnknownBandwidth);
   EXPECT_EQ(summary.whole.efficiency, 0);
   EXPECT_EQ(summary.whole.bound_seconds, 0);
-  EXPECT_EQ(summary.plan_bound_seconds, 0);
+  EXPECT_EQ(summary.plan_bound.seconds, 0);
   EXPECT_DOUBLE_EQ(summary.whole.goodput_bytes_per_second, 10 << 20);
   EXPECT_THAT(to_table(summary), HasSubstr("unknown: say how fast the links are, by --bandwidth"));
 }

@@ -67,6 +67,24 @@ TEST(Summary, NamesTheClassOfBits) {
   EXPECT_THAT(to_table(summary), HasSubstr("RankOrder; " + describe(*summary.bits.other)));
 }
 
+TEST(Summary, TellsThePacksThatRank0HasChosen) {
+  Summary summary;
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary))["packs"], nullptr);
+  EXPECT_THAT(to_table(summary), testing::Not(HasSubstr("packs")));
+  summary.packs = {262144, 0.315, 0.755};
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary))["packs"],
+            nlohmann::json::parse(R"({"fusion_bytes": 262144.0, "seconds": 0.315, "seconds_without_packs": 0.755})"));
+  EXPECT_THAT(to_table(summary), testing::ContainsRegex("packs +gradients of at most 256.00 KiB; they are predicted to "
+                                                        "be averages 315 ms after the first of a step, without packs "
+                                                        "755 ms\n"));
+  summary.packs->fusion_bytes = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary))["packs"]["fusion_bytes"], "inf");
+  EXPECT_THAT(to_table(summary), HasSubstr("all gradients in one; they are"));
+  summary.packs->fusion_bytes = 0;
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary))["packs"]["fusion_bytes"], nullptr);
+  EXPECT_THAT(to_table(summary), HasSubstr("none; gradients are predicted to be averages 755 ms"));
+}
+
 TEST(Summary, HasTheLastMinuteAndEachEpoch) {
   Summary summary;
   summary.whole.basis = Basis::kUnknownBandwidth;

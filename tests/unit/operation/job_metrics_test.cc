@@ -69,7 +69,7 @@ TEST_F(JobMetricsTest, FiguresCoverTheLastMinuteAndVanishWithoutSteps) {
   session.summary.tensors = 3;
   session.summary.whole.steps = 500;
   session.summary.whole.efficiency = 0.5;  // of the whole job
-  session.summary.plan_bound_seconds = 0.1;
+  session.summary.plan_bound.seconds = 0.1;
   session.summary.window.steps = 50;
   session.summary.window.goodput_bytes_per_second = 3e6;
   session.summary.window.efficiency = 0.9;
@@ -77,7 +77,7 @@ TEST_F(JobMetricsTest, FiguresCoverTheLastMinuteAndVanishWithoutSteps) {
   EXPECT_THAT(text(), HasSubstr("gleaner_job_efficiency_ratio{namespace=\"team\",trainingjob=\"digits\"} 0.9"));
   EXPECT_THAT(text(), HasSubstr("gleaner_job_bound_seconds{namespace=\"team\",trainingjob=\"digits\"} 0.1"));
   session.summary.window.efficiency = 0;  // a step is latency-bound, or a link's speed is unknown
-  session.summary.plan_bound_seconds = 0;
+  session.summary.plan_bound.seconds = 0;
   metrics_.update(job_, job_.status, &session);
   EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_efficiency_ratio{")));
   EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_bound_seconds{")));

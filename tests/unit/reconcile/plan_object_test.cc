@@ -61,7 +61,7 @@ TEST(PlanObject, HasFiguresOfCoordinator) {
   session.summary.whole.steps = 10;
   session.summary.whole.bytes_per_step = 5000;  // includes the bytes that were moved at the start
   session.summary.whole.efficiency = 0.2;
-  session.summary.plan_bound_seconds = 0.05;
+  session.summary.plan_bound.seconds = 0.05;
   session.summary.window.steps = 5;
   session.summary.window.bytes_per_step = 1000;
   session.summary.window.efficiency = 0.9;
@@ -88,10 +88,13 @@ TEST(PlanObject, HasFiguresOfCoordinator) {
   EXPECT_EQ(world.plan->spec.bytes_per_step, 1000U);
   EXPECT_EQ(world.plan->spec.push_bytes_per_step, 1000U);
   EXPECT_EQ(world.plan->status.efficiency_basis, "bandwidth");
+  EXPECT_EQ(world.plan->status.packs, "");
   world.session->summary.push_ratio = 2;
+  world.session->summary.packs = {4096, 0.1, 0.2};
   world.look();
   EXPECT_EQ(world.plan->spec.push_bytes_per_step, 2000U);
   EXPECT_EQ(world.plan->spec.members[2].traffic_bytes, 4000U) << "n pushes of twice the owned bytes";
+  EXPECT_EQ(world.plan->status.packs, coordinator::describe(*world.session->summary.packs));
 }
 
 TEST(PlanObject, UnknownValuesAreNamedUnknown) {

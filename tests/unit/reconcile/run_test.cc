@@ -228,7 +228,7 @@ TEST(Progress, StaysWhileSessionIsBehind) {
   EXPECT_FALSE(decision.plan.has_value());
   EXPECT_EQ(decision.update.status.epoch, 2U);
   world.session->epoch = 3;
-  world.session->summary.plan_bound_seconds = 0.5;
+  world.session->summary.plan_bound.seconds = 0.5;
   world.session->summary.bandwidths_known = true;
   const Observation ahead = world.observe();
   const ProgressDecision next = Progress(ahead, Workers(ahead)).decide(update_of(ahead));

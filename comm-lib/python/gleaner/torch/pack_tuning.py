@@ -86,6 +86,7 @@ class PackTuning:
             fusion_bytes = choice.fusion_bytes
             if session.rank_info.rank == 0:
                 _LOG.info("%s: %s", name, _reasons(choice, costs))
+                session.tell_packs(choice.fusion_bytes or 0, choice.seconds, choice.seconds_without_packs)
         number_of = {slot: number for number, slot in enumerate(slots)}
         return exchange.broadcast_object(session, Tuned([number_of[each] for each in order], fusion_bytes), 0)
 
