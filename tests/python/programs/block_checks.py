@@ -103,7 +103,8 @@ def check_wrong_options_are_refused() -> None:
     assert "seed" in raises(ValueError, lambda: gln.Compression.random_k(seed=-1))
     raises(TypeError, lambda: gln.Compression.int8(share=0.1))
     sparse = {"sparsity": gln.Sparsity(0.5, warm_up_steps=1), "compression": gln.Compression.int8}
-    assert "sparsity works with" in raises(InvalidArgumentError, lambda: distributed(model, **sparse))
+    for wrap in (lambda: distributed(model, **sparse), lambda: gln.DDPState(**sparse)):
+        assert "sparsity works with" in raises(InvalidArgumentError, wrap)
 
 
 if __name__ == "__main__":

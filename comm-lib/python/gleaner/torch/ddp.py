@@ -28,7 +28,7 @@ from gleaner.lasting import LastingInputs
 from gleaner.torch.compression import Compression, sent_as
 from gleaner.torch.defaults import Default, chosen_compression
 from gleaner.torch.sparse_buckets import SparseBuckets
-from gleaner.torch.sparsity import Sparsity, check_sparsity
+from gleaner.torch.sparsity import Sparsity, check_packets_compress, check_sparsity
 from gleaner.torch.tensors import TORCH
 
 
@@ -46,7 +46,8 @@ class DDPState:
             ranks. Source: GradientFlow §3.2 (coarse-grained sparse communication).
 
     Raises:
-        InvalidArgumentError: GLEANER_COMPRESSION names no compressor, or `sparsity` has no momentum.
+        InvalidArgumentError: GLEANER_COMPRESSION names no compressor, `sparsity` has no momentum, or it comes with
+            a compressor of blocks.
         TypeError: `compression` is a compressor of another kind, or `sparsity` is not a Sparsity.
     """
 
@@ -61,6 +62,8 @@ class DDPState:
             )
         self.name, self.compression = name, compression
         check_sparsity(sparsity)
+        if sparsity is not None:
+            check_packets_compress(compression)
         self.sparse = None if sparsity is None else SparseBuckets(name, sparsity, compression)
 
     def state_dict(self) -> dict[str, Any]:

@@ -13,13 +13,13 @@ import torch
 
 from gleaner import process
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
-from gleaner.torch.compression import BlockCompressor, Compression, Compressor, check_compression
+from gleaner.torch.compression import Compression, Compressor, check_compression
 from gleaner.torch.defaults import Default, chosen_compression, chosen_fusion_bytes
 from gleaner.torch.deltas import Deltas
 from gleaner.torch.gradients import Gradients
 from gleaner.torch.packs import check_fusion_bytes
 from gleaner.torch.sparse_step import check_steps_in_runs, step_in_runs
-from gleaner.torch.sparsity import Sparsity, check_sparsity
+from gleaner.torch.sparsity import Sparsity, check_packets_compress, check_sparsity
 from gleaner.torch.wrapper import Wrapper, check_optimizer, mixed, parameters_of
 
 _SPARSITY = "gleaner.sparsity"  # entry of state_dict()
@@ -340,11 +340,7 @@ def with_gradients(
     check_fusion_bytes(fusion_bytes)
     named = _named(optimizer, named_parameters)
     if sparsity is not None:
-        if isinstance(compression, BlockCompressor):
-            raise InvalidArgumentError(
-                "sparsity works with Compression.none, fp16 and bf16: the residuals of other compressors belong to "
-                "places of a tensor, and a packet has other chunks in each step"
-            )
+        check_packets_compress(compression)
         check_steps_in_runs(optimizer, sparsity)
     distributed = mixed(kind, optimizer)
     distributed._gradients = Gradients(

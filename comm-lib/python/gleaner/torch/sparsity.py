@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from gleaner.errors import InvalidArgumentError
+from gleaner.torch.compression import BlockCompressor
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,15 @@ def sent_in(sparsity: Sparsity, step: int, chunks: int) -> int:
 def _check_number(name: str, value: Any) -> None:
     if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number, not {value!r}")
+
+
+def check_packets_compress(compression: Any) -> None:
+    """Raises InvalidArgumentError if `compression` can't compress packets of important chunks."""
+    if isinstance(compression, BlockCompressor):
+        raise InvalidArgumentError(
+            "sparsity works with Compression.none, fp16 and bf16: the residuals of other compressors belong to places "
+            "of a tensor, and a packet has other chunks in each step"
+        )
 
 
 def check_sparsity(sparsity: Any) -> None:
