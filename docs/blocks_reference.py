@@ -2,7 +2,7 @@
 
 Sums keeps the state of all workers, so its results follow from all push_pulls of a tensor since the session opened:
 
-    sums = Sums(Codec("top-k", kept=8), workers=2, elements=5000)
+    sums = Sums(Codec("top-k", kept=8), "x", workers=2, elements=5000)
     first = sums.reduced([values_of_rank_0, values_of_rank_1])
 
 Values are finite; those of a block are not so small that they become zeros (below 2**-100).
@@ -32,10 +32,11 @@ class Codec:
     error_feedback: bool = True
     momentum: float = 0.0
 
-    def key(self, number: int, worker: int) -> np.uint32:
-        """Returns the key of a worker's random numbers in its push_pull `number`, which counts from 1."""
+    def key(self, name: str, number: int, worker: int) -> np.uint32:
+        """Returns the key of a worker's random numbers in push_pull `number`, which counts from 1, of a tensor."""
         stream = 0 if self.method == "random-k" else worker + 1
-        mixed = splitmix64(splitmix64(np.array([self.seed], np.uint64)) ^ np.uint64(number))
+        mixed = splitmix64(np.array([self.seed], np.uint64)) ^ np.uint64(hash_of(name))
+        mixed = splitmix64(splitmix64(mixed) ^ np.uint64(number))
         return np.uint32(splitmix64(mixed ^ np.uint64(stream))[0] >> np.uint64(32))
 
     def contribution(self, values: np.ndarray, counts: np.ndarray, keys: np.ndarray) -> np.ndarray:
@@ -57,6 +58,14 @@ class Codec:
         if self.method == "random-k":
             return np.where(chosen_places(keys, self.kept), values, np.float32(0))
         return dithered(values, keys) if self.method == "int4" else rounded(values)
+
+
+def hash_of(name: str) -> int:
+    """Returns the FNV-1a hash of a tensor's name."""
+    value = 0xCBF29CE484222325
+    for byte in name.encode():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return value
 
 
 def mixed(x: np.ndarray) -> np.ndarray:
@@ -116,8 +125,8 @@ def chosen_places(keys: np.ndarray, kept: int) -> np.ndarray:
 class Sums:
     """The sums of one tensor of fp32 that travels in blocks."""
 
-    def __init__(self, codec: Codec, workers: int, elements: int, local_ranks: int = 1) -> None:
-        self.codec, self.elements, self.local_ranks = codec, elements, local_ranks
+    def __init__(self, codec: Codec, name: str, workers: int, elements: int, local_ranks: int = 1) -> None:
+        self.codec, self.name, self.elements, self.local_ranks = codec, name, elements, local_ranks
         blocks = -(-elements // BLOCK)
         self.shape = (blocks, BLOCK)
         self.residuals = np.zeros((workers, *self.shape), np.float32)
@@ -143,7 +152,9 @@ class Sums:
         for worker in range(len(self.residuals)):
             of_worker = values[worker * self.local_ranks : (worker + 1) * self.local_ranks]
             keys.append(
-                mixed(self.codec.key(self.number, worker) ^ mixed(np.arange(len(self.counts), dtype=np.uint32)))
+                mixed(
+                    self.codec.key(self.name, self.number, worker) ^ mixed(np.arange(len(self.counts), dtype=np.uint32))
+                )
             )
             sent.append(self._contribution(worker, bench_reference.added(of_worker), keys[-1][:, None]))
         if schedule is None or bench_reference.is_gather(schedule):

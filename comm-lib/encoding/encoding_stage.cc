@@ -10,6 +10,16 @@
 #include "common/base/status_macros.h"
 
 namespace gleaner::encoding {
+namespace {
+
+// Returns the same number on all machines: FNV-1a.
+uint64_t hash_of(absl::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char each : text) hash = (hash ^ static_cast<uint8_t>(each)) * 0x100000001b3u;
+  return hash;
+}
+
+}  // namespace
 
 absl::Status EncodingStage::on_event(const pipeline::Event& event) {
   if (!std::holds_alternative<pipeline::Commit>(event)) return absl::OkStatus();
@@ -49,6 +59,7 @@ absl::Status EncodingStage::allocate(uint32_t tensor) {
   Compressed& compressed = compressed_[tensor];
   const plan::Tensor& shape = plan()->tensors[tensor];
   if (compressed.memory != nullptr || shape.elements == 0) return absl::OkStatus();
+  compressed.name = hash_of(shape.name);
   const uint64_t contributions = plan()->encoding(shape).contribution_bytes(shape.bytes());
   // Residuals after a result of top-k need the contribution.
   const bool are_apart = contributions != shape.bytes() || is_top_k(shape.type);
@@ -96,7 +107,9 @@ MutableBytes EncodingStage::result(uint32_t part) const {
 uint32_t EncodingStage::key_of(uint32_t part) const {
   const plan::Tensor& tensor = tensor_of(part);
   const uint64_t worker = is_random_k(tensor.type) ? 0 : worker_ + uint64_t{1};
-  return static_cast<uint32_t>(splitmix64(splitmix64(splitmix64(tensor.memory->seed) ^ encoded_[part]) ^ worker) >> 32);
+  uint64_t key = splitmix64(tensor.memory->seed) ^ compressed_[parts_[part].tensor].name;
+  key = splitmix64(key) ^ encoded_[part];
+  return static_cast<uint32_t>(splitmix64(splitmix64(key) ^ worker) >> 32);
 }
 
 void EncodingStage::encode_next() {

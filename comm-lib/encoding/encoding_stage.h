@@ -93,6 +93,7 @@ class EncodingStage : public pipeline::Stage {
     std::byte* results = nullptr;
     std::unique_ptr<float[]> residual;  // by value; null: none
     std::unique_ptr<float[]> momentum;  // by value; null: none
+    uint64_t name = 0;                  // hash of the tensor's name: tensors have independent random numbers
   };
 
   const kernels::Kernels& kernels_;

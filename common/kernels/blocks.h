@@ -250,7 +250,8 @@ struct Top {
   }
 };
 
-// The values of k places, one at a random place of each k-th part of the block.
+// The values of k places, one at a random place of each k-th part of the block. If some value of the block is not
+// finite, the first place has NaN, so that no rank takes the result for a good one.
 template <uint32_t k>
 struct Random {
   static constexpr size_t kBytes = size_of(random_k(k));
@@ -260,6 +261,7 @@ struct Random {
   }
   static void store(const float* values, uint32_t, uint32_t key, std::byte* block) {
     for (uint32_t i = 0; i < k; ++i) store_float(block + i * sizeof(float), values[index(key, i)]);
+    if (largest_magnitude(values) >= kInfinityBits) store_float(block, float_of(kNanBits));
   }
   static void load(const std::byte* block, uint32_t key, float* values) {
     std::memset(values, 0, kBlockValues * sizeof(float));

@@ -36,7 +36,7 @@ def check(codec: dict[str, Any], strategy: str, workers: int, local_ranks: int, 
     schedule = bench_reference.schedule_of(reports[0]["plan"], workers, str(GLEANER))
     block = {"top-k": 6 * codec.get("kept", 0), "random-k": 4 * codec.get("kept", 0), "int4": 516}
     sizes = [size // block.get(codec["method"], 1028) for size in reports[0]["plan"]["partition_bytes"]]
-    sums = Sums(Codec(**codec), workers, elements, local_ranks)
+    sums = Sums(Codec(**codec), "blocks", workers, elements, local_ranks)
     expected = []
     for step in range(STEPS):
         values = [bench_reference.data(5, step, rank, elements) for rank in range(workers * local_ranks)]

@@ -87,7 +87,7 @@ def test_updates_stay_on_the_stream_of_the_caller(streams: Streams, has_stream: 
 def test_step_notes_the_stream_of_training(streams: Streams) -> None:
     optimizer = mock.MagicMock()
     optimizer._closure.find.return_value = None
-    optimizer._gradients.averaged = False
+    optimizer._gradients.averaged = optimizer._gradients.is_tuning = False
     with mock.patch("gleaner.torch.cross_barrier.Pieces"):
         with streams.use(streams.trainers):
             UpdatesInForward.step(optimizer)

@@ -41,6 +41,7 @@ class Codec:
             takes another 4 bytes an element. Train then without momentum in the optimizer.
 
     Raises:
+        TypeError: A value has another type.
         ValueError: A value is out of range.
     """
 
@@ -51,6 +52,15 @@ class Codec:
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("kept", "seed"):
+            if type(getattr(self, name)) is not int:
+                raise TypeError(f"{name} must be a whole number, not {getattr(self, name)!r}")
+        if not isinstance(self.error_feedback, bool):
+            raise TypeError(f"error_feedback must be True or False, not {self.error_feedback!r}")
+        if not isinstance(self.method, Method):
+            raise TypeError(f"method must be a gleaner.Method, not {self.method!r}")
+        if isinstance(self.momentum, bool) or not isinstance(self.momentum, (int, float)):
+            raise TypeError(f"momentum must be a number, not {self.momentum!r}")
         keeps = self.method in (Method.TOP_K, Method.RANDOM_K)
         if keeps and not (1 <= self.kept <= MOST_KEPT and self.kept & (self.kept - 1) == 0):
             raise ValueError(f"{self.method.name} keeps a power of two up to {MOST_KEPT} elements, not {self.kept}")

@@ -197,6 +197,13 @@ TEST(BlockValues, TopKKeepsTheLargestMagnitudesAndOfEqualOnesTheFirst) {
               ElementsAre(0, -5, 2, 5, 2, 0, 0, 0));
 }
 
+TEST(BlockValues, RandomKSendsANanThoughItsPlaceIsNotChosen) {
+  std::vector<float> values(2 * kBlockValues);
+  for (size_t i = 0; i < kBlockValues; ++i) values[i] = std::numeric_limits<float>::infinity();
+  const auto kept = decoded(oracle(), random_k(4), encoded(oracle(), random_k(4), values), values.size());
+  EXPECT_EQ(std::ranges::count_if(kept, [](float value) { return std::isnan(value); }), 1);
+}
+
 TEST(BlockValues, RandomKKeepsOnePlaceOfEachPart) {
   std::vector<float> values(kBlockValues);
   std::iota(values.begin(), values.end(), 1.0F);

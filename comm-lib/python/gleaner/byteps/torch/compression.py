@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from gleaner.torch import compression
 from gleaner.torch.compression import Compressor, FP16Compressor, NoneCompressor
 
 
@@ -14,13 +13,16 @@ class _Advises(type):
     def __getattr__(cls, name: str) -> NoReturn:
         raise AttributeError(
             f"there is no compressor {name}: use Compression.fp16, Compression.none or an object with compress() and "
-            "decompress(). BytePS's compressors for MXNet (onebit, topk, randomk, dithering) have no counterpart: "
-            "ranks cannot add their results"
+            "decompress(). BytePS's compressors for MXNet (onebit, topk, randomk, dithering) are one_bit, top_k, "
+            "random_k and dithering of gleaner.torch.Compression"
         )
 
 
-class Compression(compression.Compression, metaclass=_Advises):
+class Compression(metaclass=_Advises):
     """The compressors `none` and `fp16` of gleaner.torch.Compression."""
+
+    none = NoneCompressor
+    fp16 = FP16Compressor
 
 
 def check_no_parameters(compression_params: Any) -> None:
