@@ -83,8 +83,7 @@ DataType parse_result_type(const std::string& name) {
 
 // Returns the size of fp32 values, `bytes` of another type, in the type `to`.
 size_t bytes_as(DataType to, size_t bytes, DataType type) {
-  const size_t elements = bytes / size_of(type);
-  return (elements + values_of(to) - 1) / values_of(to) * size_of(to);
+  return elements_for(to, bytes / size_of(type)) * size_of(to);
 }
 
 // Alternates between sums and copies, so that both run under the same load and with the same caches.

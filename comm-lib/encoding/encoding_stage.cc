@@ -10,16 +10,6 @@
 #include "common/base/status_macros.h"
 
 namespace gleaner::encoding {
-namespace {
-
-// Returns the same number on all machines: FNV-1a.
-uint64_t hash_of(absl::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char each : text) hash = (hash ^ static_cast<uint8_t>(each)) * 0x100000001b3u;
-  return hash;
-}
-
-}  // namespace
 
 absl::Status EncodingStage::on_event(const pipeline::Event& event) {
   if (!std::holds_alternative<pipeline::Commit>(event)) return absl::OkStatus();
@@ -59,7 +49,7 @@ absl::Status EncodingStage::allocate(uint32_t tensor) {
   Compressed& compressed = compressed_[tensor];
   const plan::Tensor& shape = plan()->tensors[tensor];
   if (compressed.memory != nullptr || shape.elements == 0) return absl::OkStatus();
-  compressed.name = hash_of(shape.name);
+  compressed.name = fnv1a<uint64_t>(shape.name);
   const uint64_t contributions = plan()->encoding(shape).contribution_bytes(shape.bytes());
   // Residuals after a result of top-k need the contribution.
   const bool are_apart = contributions != shape.bytes() || is_top_k(shape.type);
@@ -86,28 +76,28 @@ EncodingStage::Range EncodingStage::values_of_part(uint32_t part) const {
 
 // The last element of a tensor may have fewer values.
 EncodingStage::Range EncodingStage::elements_of(uint32_t part) const {
-  const Range values = values_of_part(part);
-  const size_t width = values_of(tensor_of(part).type);
-  return {values.first / width, (values.count + width - 1) / width};
+  const auto [first, count] = values_of_part(part);
+  const DataType type = tensor_of(part).type;
+  return {elements_for(type, first), elements_for(type, count)};
 }
 
 MutableBytes EncodingStage::contribution(uint32_t part) const {
   const size_t element = size_of(plan()->encoding(tensor_of(part)).contribution);
   const auto [first, count] = elements_of(part);
-  return {compressed_[parts_[part].tensor].memory.get() + first * element, count * element};
+  return {compressed_of(part).memory.get() + first * element, count * element};
 }
 
 MutableBytes EncodingStage::result(uint32_t part) const {
   const size_t element = size_of(tensor_of(part).type);
   const auto [first, count] = elements_of(part);
-  return {compressed_[parts_[part].tensor].results + first * element, count * element};
+  return {compressed_of(part).results + first * element, count * element};
 }
 
 // Returns the key of the part's random numbers. All ranks choose the same places, and round independently.
 uint32_t EncodingStage::key_of(uint32_t part) const {
   const plan::Tensor& tensor = tensor_of(part);
   const uint64_t worker = is_random_k(tensor.type) ? 0 : worker_ + uint64_t{1};
-  uint64_t key = splitmix64(tensor.memory->seed) ^ compressed_[parts_[part].tensor].name;
+  uint64_t key = splitmix64(tensor.memory->seed) ^ compressed_of(part).name;
   key = splitmix64(key) ^ encoded_[part];
   return static_cast<uint32_t>(splitmix64(splitmix64(key) ^ worker) >> 32);
 }
@@ -128,13 +118,16 @@ void EncodingStage::encode(uint32_t part) {
   ++encoded_[part];
   const Range values = values_of_part(part);
   if (is_block(tensor.type)) {
-    const Compressed& compressed = compressed_[parts_[part].tensor];
-    float* const residual = compressed.residual == nullptr ? nullptr : compressed.residual.get() + values.first;
-    float* const momentum = compressed.momentum == nullptr ? nullptr : compressed.momentum.get() + values.first;
-    kernels_.encode(
-        tensor.memory->contribution.value_or(tensor.type),
-        {from, values.count, residual, momentum, tensor.memory->momentum, key_of(part), values.first / kBlockValues},
-        to.data());
+    const auto of_part = [&](const auto& array) { return array == nullptr ? nullptr : array.get() + values.first; };
+    kernels_.encode(plan()->encoding(tensor).contribution,
+                    {.values = from,
+                     .count = values.count,
+                     .residual = of_part(compressed_of(part).residual),
+                     .momentum = of_part(compressed_of(part).momentum),
+                     .factor = tensor.memory->momentum,
+                     .key = key_of(part),
+                     .first_block = values.first / kBlockValues},
+                    to.data());
   } else {
     counts_.losses += kernels_.narrow(tensor.type, from, to.data(), values.count);
   }
@@ -176,10 +169,9 @@ void EncodingStage::decode(uint32_t part) {
   const Range values = values_of_part(part);
   if (!is_block(tensor.type)) return kernels_.sum(tensor.type, tensor.memory->type, {&from, 1}, to, values.count, 1);
   kernels_.decode(tensor.type, from, {to, values.count, key_of(part), values.first / kBlockValues});
-  const Compressed& compressed = compressed_[parts_[part].tensor];
-  if (compressed.residual == nullptr || !is_top_k(tensor.type)) return;
-  kernels::put_back(tensor.type, contribution(part).data(), from, values.count,
-                    compressed.residual.get() + values.first);
+  const auto& residual = compressed_of(part).residual;
+  if (residual == nullptr || !is_top_k(tensor.type)) return;
+  kernels::put_back(tensor.type, contribution(part).data(), from, values.count, residual.get() + values.first);
 }
 
 void EncodingStage::fail(const absl::Status&) {

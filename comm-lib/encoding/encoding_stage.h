@@ -95,6 +95,7 @@ class EncodingStage : public pipeline::Stage {
     std::unique_ptr<float[]> momentum;  // by value; null: none
     uint64_t name = 0;                  // hash of the tensor's name: tensors have independent random numbers
   };
+  const Compressed& compressed_of(uint32_t part) const { return compressed_[parts_[part].tensor]; }
 
   const kernels::Kernels& kernels_;
   const uint32_t worker_;

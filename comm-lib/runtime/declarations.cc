@@ -13,8 +13,7 @@ namespace {
 constexpr uint64_t kMaxTensorBytes = uint64_t{1} << 40;
 
 std::string describe(const plan::Tensor& tensor) {
-  const uint64_t elements = tensor.memory.has_value() ? tensor.memory->elements : tensor.elements;
-  std::string text = absl::StrCat(elements, " elements of ", plan::types_of(tensor), ", priority ", tensor.priority);
+  std::string text = absl::StrCat(plan::elements_of(tensor), ", priority ", tensor.priority);
   if (tensor.accumulates) absl::StrAppend(&text, ", accumulated");
   if (tensor.staleness != plan::kUnbounded) absl::StrAppend(&text, " with a staleness of ", tensor.staleness);
   if (!tensor.group.empty()) absl::StrAppend(&text, ", of ranks ", absl::StrJoin(tensor.group, ", "));

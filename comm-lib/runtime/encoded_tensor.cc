@@ -41,8 +41,7 @@ absl::StatusOr<plan::Tensor> encoded_tensor(std::string name, uint64_t elements,
   absl::StatusOr<DataType> contribution = type_of(codec);
   if (!contribution.ok()) return contribution.status();
   const DataType type = *contribution == kSignBlock ? kInt8Block : *contribution;
-  const uint64_t values = values_of(type);
-  plan::Tensor tensor{std::move(name), elements / values + (elements % values > 0 ? 1 : 0), type, priority};
+  plan::Tensor tensor{std::move(name), elements_for(type, elements), type, priority};
   tensor.memory = {
       .elements = elements, .seed = codec.seed, .feeds_back = codec.error_feedback != 0, .momentum = codec.momentum};
   if (*contribution != type) tensor.memory->contribution = *contribution;

@@ -9,7 +9,7 @@ namespace gleaner {
 // or with indexes, otherwise the type itself.
 constexpr DataType accumulator_of(DataType type) {
   if (is_block(type) && !is_random_k(type)) return kFloat32Block;
-  return type == DataType::kFloat16 || type == DataType::kBFloat16 ? DataType::kFloat32 : type;
+  return is_16_bit(type) ? DataType::kFloat32 : type;
 }
 
 // Returns whether the type is *narrow*: its sums are made in a wider type.

@@ -58,8 +58,13 @@ constexpr size_t size_of(DataType type) {
 constexpr bool is_valid(DataType type) { return size_of(type) != 0; }
 constexpr bool is_plain(DataType type) { return type >= DataType::kFloat32 && type <= DataType::kInt32; }
 constexpr bool is_block(DataType type) { return is_valid(type) && !is_plain(type); }
+constexpr bool is_16_bit(DataType type) { return type == DataType::kFloat16 || type == DataType::kBFloat16; }
 // Returns the number of values of the fp32 or plain type that an element stands for.
 constexpr uint32_t values_of(DataType type) { return is_block(type) ? kBlockValues : 1; }
+// Returns the number of elements that `values` values take. The last one may stand for fewer.
+constexpr uint64_t elements_for(DataType type, uint64_t values) {
+  return values / values_of(type) + (values % values_of(type) > 0 ? 1 : 0);
+}
 
 // Returns the name that the command line uses, such as "fp32", "bf16", "int8" or "top-8".
 absl::string_view name_of(DataType type);

@@ -290,8 +290,8 @@ inline float finite_or_zero(float value) { return (bits_of(value) & kMagnitude) 
 
 // Writes to `values` the `count` values of a block from number `first` on, with momentum and residual, and then zeros.
 inline void correct(const BlockSource& source, size_t first, uint32_t count, float* values) {
-  std::memset(values, 0, kBlockValues * sizeof(float));
   std::memcpy(values, source.values + first * sizeof(float), count * sizeof(float));
+  std::memset(values + count, 0, (kBlockValues - count) * sizeof(float));
   if (source.momentum != nullptr) {
     float* const momentum = source.momentum + first;
     for (uint32_t i = 0; i < count; ++i) {
@@ -334,11 +334,7 @@ void decode(const BlockTarget& target, const std::byte* blocks) {
 // Functions for contributions of type From and results of type To.
 template <typename From, typename To = From>
 constexpr BlockFunctions functions() {
-  return {encode<From>, decode<From>, sum_blocks<From, To>, sum_blocks<From, Float32s>, sum_blocks<Float32s, From>};
-}
-template <>
-constexpr BlockFunctions functions<Signs, Int8s>() {
-  return {encode<Signs>, decode<Signs>, sum_blocks<Signs, Int8s>, sum_blocks<Signs, Float32s>, nullptr};
+  return {encode<From>, decode<From>, sum_blocks<From, To>, sum_blocks<From, Float32s>, sum_blocks<Float32s, To>};
 }
 template <uint32_t k>
 constexpr BlockFunctions random_functions() {

@@ -170,18 +170,18 @@ absl::Status validate_compressed(const Tensor& tensor) {
   const std::string name = absl::StrCat("tensor '", tensor.name, "' of ", name_of(memory.type));
   const DataType contribution = memory.contribution.value_or(tensor.type);
   const bool are_signs = contribution == kSignBlock && tensor.type == kInt8Block;
-  const bool may_travel = tensor.type == DataType::kFloat16 || tensor.type == DataType::kBFloat16 ||
-                          (is_block(tensor.type) && tensor.type != kFloat32Block && tensor.type != kSignBlock);
+  const bool may_travel =
+      is_16_bit(tensor.type) || (is_block(tensor.type) && tensor.type != kFloat32Block && tensor.type != kSignBlock);
   if (!may_travel || memory.type != DataType::kFloat32 || (contribution != tensor.type && !are_signs)) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, " can't be sent as ", name_of(contribution), "; only fp32 can, as fp16, bf16 or in blocks"));
   }
   // Divide, because a product could overflow.
-  const uint64_t values = values_of(tensor.type);
-  if (memory.elements / values + (memory.elements % values > 0 ? 1 : 0) != tensor.elements ||
+  if (elements_for(tensor.type, memory.elements) != tensor.elements ||
       memory.elements > kMaxStreamBytes / size_of(memory.type)) {
     return absl::InvalidArgumentError(absl::StrCat(name, " has ", memory.elements, " elements, and ", tensor.elements,
-                                                   " of ", values, " values are sent; expected all of them"));
+                                                   " of ", values_of(tensor.type),
+                                                   " values are sent; expected all of them"));
   }
   if (!(memory.momentum >= 0 && memory.momentum < 1)) {
     return absl::InvalidArgumentError(
@@ -219,6 +219,11 @@ std::string types_of(const Tensor& tensor) {
   if (is_block(tensor.type) && !memory.feeds_back) absl::StrAppend(&text, " without error feedback");
   if (memory.momentum > 0) absl::StrAppend(&text, " with momentum ", memory.momentum);
   return text;
+}
+
+std::string elements_of(const Tensor& tensor) {
+  const uint64_t elements = tensor.memory.has_value() ? tensor.memory->elements : tensor.elements;
+  return absl::StrCat(elements, " elements of ", types_of(tensor));
 }
 
 absl::Status validate(std::span<const Tensor> tensors) {

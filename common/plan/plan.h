@@ -212,6 +212,8 @@ struct Plan {
 
 // Returns the type of the tensor's elements, such as "fp32", or "fp32 sent as fp16" for a compressed tensor.
 std::string types_of(const Tensor& tensor);
+// Returns the number of elements in the memory of ranks with their type, such as "5000 elements of fp32 sent as int8".
+std::string elements_of(const Tensor& tensor);
 
 // Checks every rule that the comments above state. A plan that comes from another process must pass before it is used.
 absl::Status validate(const Plan& plan);

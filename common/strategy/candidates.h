@@ -73,7 +73,7 @@ struct Candidate {
   std::optional<MapTimes> mapped;  // of a schedule with a rank map or masters by map_ranks()
 
   bool is_by_summers() const { return !schedule.has_value(); }
-  const Model& model_of(DataType type) const { return is_narrow(type) && !is_block(type) ? narrow_model : model; }
+  const Model& model_of(DataType type) const { return is_16_bit(type) ? narrow_model : model; }
   // Returns whether the strategy is a choice for tensors of the type. Partial sums of blocks travel in fp32, in 4 to
   // 700 times their bytes, so schedules with partial sums are none for them.
   bool serves(DataType type) const { return !is_block(type) || is_by_summers() || !cut.has_partial_sums; }

@@ -28,7 +28,7 @@ std::vector<ScheduleBytes> bytes_by_schedule(const plan::Plan& plan) {
     if (!tensor.schedule.has_value()) continue;
     ScheduleBytes& of_schedule = bytes[*tensor.schedule];
     const auto all = static_cast<double>(tensor.bytes());
-    (is_narrow(tensor.type) && !is_block(tensor.type) ? of_schedule.narrow : of_schedule.others) += all;
+    (is_16_bit(tensor.type) ? of_schedule.narrow : of_schedule.others) += all;
     if (is_block(tensor.type)) {
       of_schedule.wider += static_cast<double>(tensor.elements * size_of(accumulator_of(tensor.type))) - all;
     }

@@ -12,7 +12,7 @@ namespace gleaner::coordinator {
 namespace {
 
 std::string shape(const plan::Tensor& tensor) {
-  std::string text = absl::StrCat(tensor.elements, " elements of ", plan::types_of(tensor));
+  std::string text = plan::elements_of(tensor);
   if (tensor.accumulates) absl::StrAppend(&text, ", accumulated");
   if (tensor.staleness != plan::kUnbounded) absl::StrAppend(&text, " with a staleness of ", tensor.staleness);
   if (!tensor.group.empty()) absl::StrAppend(&text, ", of workers ", absl::StrJoin(tensor.group, ", "));

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/mix.h"
 #include "common/plan/model.h"
 #include "common/plan/schedule_name.h"
 #include "operator/reconcile/bandwidth.h"
@@ -40,10 +41,7 @@ api::PlanMember describe(const Observation& observation, const char* role, const
 std::string transport_of(const std::string& endpoint) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(endpoint, absl::MaxSplits("://", 1));
   if (parts.first != "shm") return std::string(parts.first.substr(0, 32));
-  uint32_t hash = 2166136261;  // FNV-1a, so that every operator computes the same
-  for (const char c : parts.second.substr(0, parts.second.find('/'))) {
-    hash = (hash ^ static_cast<uint8_t>(c)) * 16777619;
-  }
+  const auto hash = fnv1a<uint32_t>(parts.second.substr(0, parts.second.find('/')));
   return absl::StrCat("shm:", absl::Hex(hash, absl::kZeroPad8));
 }
 

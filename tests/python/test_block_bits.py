@@ -61,3 +61,4 @@ def test_a_contribution_is_the_sum_of_local_ranks(codec: dict[str, Any]) -> None
 def test_an_error_names_what_ranks_compress_differently() -> None:
     done = run_job("block_differs.py", workers=2)
     assert "random-16 of seed 0" in done.stdout and "of seed 1" in done.stdout, done.stdout + done.stderr
+    assert "declared 5000 elements of fp32" in done.stdout, "elements in memory, not blocks"

@@ -161,11 +161,19 @@ class RollCall:
         return self._session.poll(self._handle)
 
     def finish(self) -> Roll:
+        """Waits for the answers, which Roll.check_sent() has accepted.
+
+        Raises:
+            FailedPreconditionError: Ranks send different packs or chunks.
+            GleanerError: The session has failed.
+        """
         handle, self._handle = self._handle, None
         has, rest = numpy.split(self._session.synchronize(handle), [self._parameters])
         steps, rounds, sent, *settings = numpy.split(rest, 5)
         rounds, fingerprints = numpy.where(rounds < 0, 1, rounds), numpy.maximum(-rounds, 0)
-        return Roll(has, steps, rounds, fingerprints, sent, *(each.view(numpy.float32) for each in settings))
+        roll = Roll(has, steps, rounds, fingerprints, sent, *(each.view(numpy.float32) for each in settings))
+        roll.check_sent()
+        return roll
 
     def _elements(self) -> int:
         return self._parameters + 5 * self._session.rank_info.size
