@@ -47,7 +47,7 @@ absl::Status run_explain(const ClusterFlags& flags) {
     object["autoscaler"] = to_json(job.status.summers);
     return print(absl::StrCat(object.dump(2), "\n"));
   }
-  return print(absl::StrCat(to_text(*explained), gradients_text(job.communication), to_text(gpus),
+  return print(absl::StrCat(to_text(*explained), gradients_text(job.communication, explained->plan.spec), to_text(gpus),
                             autoscaler_text(job.status.summers, absl::Now())));
 }
 

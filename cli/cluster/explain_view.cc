@@ -206,6 +206,11 @@ std::string unknown_links(const api::ReductionPlan& plan) {
                       " is unknown; label their nodes gleaner.dev/bandwidth=25Gbit, or give the agents --bandwidth");
 }
 
+std::string step_bytes_text(const api::ReductionPlanSpec& spec) {
+  return format_bytes_instead_of(static_cast<double>(spec.bytes_per_step),
+                                 static_cast<double>(spec.dense_bytes_per_step));
+}
+
 absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan) {
   const api::ReductionPlanSpec& spec = plan.spec;
   if (spec.bytes_per_step == 0) {
@@ -302,6 +307,7 @@ nlohmann::json to_json(const ExplainedJob& job) {
       {"epoch", spec.epoch},
       {"attempt", spec.attempt},
       {"bytes_per_step", spec.bytes_per_step},
+      {"dense_bytes_per_step", std::max(spec.dense_bytes_per_step, spec.bytes_per_step)},
       {"tensors", spec.tensors},
       {"strategy", spec.strategy},
       {"strategies", strategies_json(spec)},
@@ -324,7 +330,7 @@ nlohmann::json to_json(const ExplainedJob& job) {
         {"goodput_bytes_per_second", status.goodput_bytes_per_second}}}};
 }
 
-std::string gradients_text(const api::Communication& communication) {
+std::string gradients_text(const api::Communication& communication, const api::ReductionPlanSpec& spec) {
   std::vector<std::string> parts;
   if (communication.compression != api::Compression::kNone) {
     parts.push_back(absl::StrCat("sent as ", api::to_string(communication.compression)));
@@ -337,8 +343,12 @@ std::string gradients_text(const api::Communication& communication) {
     parts.push_back(absl::StrCat("those of at most ", format_bytes(static_cast<double>(communication.fusion_bytes)),
                                  " in packs of more"));
   }
-  if (parts.empty()) return "";
-  return absl::StrCat("Gradients  ", absl::StrJoin(parts, ", "), ", unless the script chooses otherwise\n");
+  std::string text = absl::StrJoin(parts, ", ");
+  if (!parts.empty()) text += ", unless the script chooses otherwise";
+  if (spec.dense_bytes_per_step > spec.bytes_per_step) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "bytes per step: ", step_bytes_text(spec));
+  }
+  return text.empty() ? "" : absl::StrCat("Gradients  ", text, "\n");
 }
 
 nlohmann::json gradients_json(const api::Communication& communication) {

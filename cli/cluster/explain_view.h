@@ -32,6 +32,9 @@ std::string measured_text(const api::ReductionPlanStatus& status);
 // Returns a text that names the members whose network speed is unknown and says what to do. Empty: all are known.
 std::string unknown_links(const api::ReductionPlan& plan);
 
+// Returns the bytes of a step, and how many they would be without compression.
+std::string step_bytes_text(const api::ReductionPlanSpec& spec);
+
 struct ExplainedMachine {
   api::PlanMember member;  // its bytes are scaled to those of one step
   double share = 0;        // owned bytes / bytes of a step
@@ -55,8 +58,9 @@ absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan);
 std::string to_text(const ExplainedJob& job);
 nlohmann::json to_json(const ExplainedJob& job);
 
-// Returns a line with the job's compression and fusion of gradients; empty if the job sets neither.
-std::string gradients_text(const api::Communication& communication);
+// Returns a line with the job's compression and fusion of gradients, and the bytes that compression saves. Empty: the
+// job sets neither, and no gradient is compressed.
+std::string gradients_text(const api::Communication& communication, const api::ReductionPlanSpec& spec);
 nlohmann::json gradients_json(const api::Communication& communication);
 
 // Returns how many summers the autoscaler wants for this job, and why; empty before its first decision.

@@ -78,6 +78,7 @@ void append_plan(std::vector<Line>& lines, const api::ReductionPlan& plan) {
   lines.push_back({"Plan", absl::StrCat("epoch ", plan.spec.epoch, " of attempt ", plan.spec.attempt, ", ",
                                         plan.status.acknowledged, " of ", plan.spec.members.size(), " acknowledged")});
   if (plan.spec.bytes_per_step == 0) return;
+  lines.push_back({"Bytes per step", step_bytes_text(plan.spec)});
   const std::string unknown = unknown_links(plan);
   std::string bound = unknown.empty() ? absl::StrCat(format_seconds(plan.spec.bound_seconds), " a step")
                                       : absl::StrCat("unknown: ", unknown);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/plan/broadcast_name.h"
 
 namespace gleaner::runtime {
 
@@ -23,7 +24,7 @@ absl::Status broadcast(Rank& rank, const std::string& name, MutableBytes data, u
   words[value_words + info.rank] = static_cast<int32_t>(root);
   if (info.rank == root && !data.empty()) std::memcpy(words.data(), data.data(), data.size());
   GLN_ASSIGN_OR_RETURN(const uint32_t tensor,
-                       rank.declare({absl::StrCat(kBroadcastPrefix, name), words.size(), DataType::kInt32, 0}));
+                       rank.declare({absl::StrCat(plan::kBroadcastPrefix, name), words.size(), DataType::kInt32, 0}));
   GLN_ASSIGN_OR_RETURN(const uint64_t handle, rank.push_pull(tensor, words.data(), words.data(), ReduceOp::kSum));
   GLN_ASSIGN_OR_RETURN(const Handles::Ended ended, rank.handles().wait(handle, absl::InfiniteDuration()));
   GLN_RETURN_IF_ERROR(ended.outcome);

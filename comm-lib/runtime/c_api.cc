@@ -475,6 +475,18 @@ gln_status gln_step(gln_session* session) {
   });
 }
 
+constexpr uint64_t kMostSaved = uint64_t{1} << 40;  // bytes of a tensor are no more, either
+
+gln_status gln_count_saved(gln_session* session, uint64_t bytes) {
+  return with_rank(session, [bytes](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (bytes > kMostSaved) {
+      return absl::InvalidArgumentError(absl::StrCat("bytes is ", bytes, ", expected at most ", kMostSaved));
+    }
+    rank.save(static_cast<int64_t>(bytes));
+    return absl::OkStatus();
+  });
+}
+
 gln_status gln_add_wait(gln_session* session, double seconds) {
   return with_rank(session, [seconds](gleaner::runtime::Rank& rank) -> absl::Status {
     if (!std::isfinite(seconds) || seconds < 0) {

@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace gleaner::runtime {
+namespace {
+
+MeasuredSteps::StepBytes mean(uint64_t steps, uint64_t bytes, int64_t saved) {
+  return {bytes / steps, saved / static_cast<int64_t>(steps)};
+}
+
+}  // namespace
 
 void MeasuredSteps::follow(uint32_t epoch) {
   epochs_.push_back({});
@@ -23,16 +30,18 @@ void StepInterval::add(const StepInterval& later) {
   open_bytes += later.open_bytes;
   busy += later.busy;
   last_step = later.last_step;
+  saved_bytes += later.saved_bytes;
 }
 
 void MeasuredSteps::Sum::add(const StepInterval& interval) {
   steps += interval.steps;
   bytes += interval.begun_bytes;
+  saved_bytes += interval.saved_bytes;
 }
 
 void MeasuredSteps::add(const StepInterval& interval) {
-  const uint64_t step_bytes = interval.begun_bytes / interval.steps;
-  const bool is_like_the_last = step_bytes == std::exchange(latest_step_bytes_, step_bytes);
+  const StepBytes step_bytes = mean(interval.steps, interval.begun_bytes, interval.saved_bytes);
+  const bool is_like_the_last = step_bytes.bytes == std::exchange(latest_step_, step_bytes).bytes;
   const Pending step{epochs_.empty() ? 0 : epochs_.back().measured.epoch, interval};
   if (counts_all_) return count(step);
   const std::optional<Pending> last = std::exchange(pending_, std::nullopt);
@@ -61,12 +70,14 @@ void MeasuredSteps::count(Epoch& epoch, const StepInterval& interval) {
   control::Measured& measured = epoch.measured;
   measured.steps += interval.steps;
   measured.step_bytes += interval.begun_bytes;
+  measured.saved_bytes += interval.saved_bytes;
   measured.last_step = std::max(measured.last_step, interval.last_step);
   measured.bytes = epoch.bytes > epoch.left_out ? epoch.bytes - epoch.left_out : 0;
   measured.open_bytes = interval.open_bytes;
   measured.communication_seconds += absl::ToDoubleSeconds(interval.busy);
   const bool is_mean = counts_all_ && counted_.steps > 0;
-  counted_step_bytes_ = is_mean ? counted_.bytes / counted_.steps : interval.begun_bytes / interval.steps;
+  counted_step_ = is_mean ? mean(counted_.steps, counted_.bytes, counted_.saved_bytes)
+                          : mean(interval.steps, interval.begun_bytes, interval.saved_bytes);
 }
 
 // Requests in flight at the end of a step that does not count may end in one that does.
@@ -92,6 +103,7 @@ void MeasuredSteps::count_all() {
   counts_all_ = true;
   counted_.steps += unlike_.steps;
   counted_.bytes += unlike_.bytes;
+  counted_.saved_bytes += unlike_.saved_bytes;
   for (Epoch& epoch : epochs_) {
     StepInterval unlike = std::exchange(epoch.unlike, {});
     if (unlike.steps == 0) continue;

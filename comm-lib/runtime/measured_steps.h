@@ -34,6 +34,7 @@ struct StepInterval {
   absl::Duration busy;       // time with such a request in flight
   bool is_countable = true;  // it belongs to one epoch, and nothing else disturbed it
   uint64_t last_step = 0;    // number of its last step since the start of the rank, from 1 on
+  int64_t saved_bytes = 0;   // what compression and sparse communication save; control::Measured
 
   // Adds the figures of a later interval. So open_bytes is the sum over the ends of both.
   void add(const StepInterval& later);
@@ -57,9 +58,13 @@ class MeasuredSteps {
 
   // Returns the figures of the latest kEpochsKept epochs that have steps, in order.
   std::vector<control::Measured> figures() const;
+  struct StepBytes {
+    uint64_t bytes = 0;
+    int64_t saved = 0;
+  };
   // Returns the bytes of the latest step that counts, or the mean if all steps count. If no step counts, returns the
   // bytes of the latest one. 0: there is no step.
-  uint64_t step_bytes() const { return counted_step_bytes_ > 0 ? counted_step_bytes_ : latest_step_bytes_; }
+  StepBytes step_bytes() const { return counted_step_.bytes > 0 ? counted_step_ : latest_step_; }
 
  private:
   struct Pending {
@@ -75,6 +80,7 @@ class MeasuredSteps {
   struct Sum {
     uint64_t steps = 0;
     uint64_t bytes = 0;
+    int64_t saved_bytes = 0;
     void add(const StepInterval& interval);
   };
 
@@ -91,8 +97,8 @@ class MeasuredSteps {
   bool counts_all_ = false;
   Sum counted_;
   Sum unlike_;  // without the first step
-  uint64_t latest_step_bytes_ = 0;
-  uint64_t counted_step_bytes_ = 0;
+  StepBytes latest_step_;
+  StepBytes counted_step_;
 };
 
 }  // namespace gleaner::runtime

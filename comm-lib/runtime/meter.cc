@@ -53,7 +53,7 @@ void Meter::follow(uint32_t epoch, absl::Duration now) {
 }
 
 Meter::Totals Meter::totals(absl::Duration now) const {
-  return {steps(), begun_bytes_, bytes_, open_bytes_, reductions_.until(now)};
+  return {steps(), begun_bytes_, bytes_, open_bytes_, reductions_.until(now), saved_bytes_};
 }
 
 void Meter::mark(absl::Duration now) {
@@ -65,7 +65,8 @@ void Meter::mark(absl::Duration now) {
                    .open_bytes = here.open_bytes,
                    .busy = here.busy - mark_.busy,
                    .is_countable = is_whole_ && !is_disturbed_,
-                   .last_step = here.steps});
+                   .last_step = here.steps,
+                   .saved_bytes = here.saved_bytes - mark_.saved_bytes});
   }
   mark_ = here;
   is_disturbed_ = false;
@@ -76,7 +77,9 @@ control::Report Meter::report(absl::Duration now, bool last) {
   if (is_mark()) mark(now);
   if (last) measured_.count_rest();
   control::Report report{steps(), reduced_bytes_, absl::ToDoubleSeconds(requests_.until(now)), measured_.figures()};
-  report.step_bytes = measured_.step_bytes();
+  const MeasuredSteps::StepBytes step = measured_.step_bytes();
+  report.step_bytes = step.bytes;
+  report.saved_bytes = step.saved;
   return report;
 }
 

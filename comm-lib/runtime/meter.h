@@ -49,6 +49,8 @@ class Meter {
   // gives the number of steps.
   void end(uint32_t tensor, uint64_t bytes, bool ok, absl::Duration now, Kind kind = Kind::kReduction);
   void step();
+  // Records bytes that the gradients of the step have in memory beyond those that travel.
+  void save(int64_t bytes) { saved_bytes_ += bytes; }
   // Records that the plan of this epoch comes into force.
   void follow(uint32_t epoch, absl::Duration now);
 
@@ -63,6 +65,7 @@ class Meter {
     uint64_t bytes = 0;
     uint64_t open_bytes = 0;
     absl::Duration busy;  // with a reduction in flight
+    int64_t saved_bytes = 0;
   };
 
   uint64_t steps() const { return steps_ > 0 ? steps_ : most_; }
@@ -80,6 +83,7 @@ class Meter {
   uint64_t begun_bytes_ = 0;  // also of those that fail, so it only grows
   uint64_t bytes_ = 0;
   uint64_t open_bytes_ = 0;
+  int64_t saved_bytes_ = 0;
   uint64_t steps_ = 0;              // calls of step()
   uint64_t most_ = 0;               // the largest of times_
   std::vector<uint64_t> times_;     // requests done, by tensor

@@ -55,6 +55,7 @@ class Rank {
   // Counts time that the program has waited for requests in other ways.
   void add_wait(absl::Duration time) { statistics_.add_wait(time); }
   void step() { io_.step(); }
+  void save(int64_t bytes) { io_.save(bytes); }
   // Has reports tell the packs that the program has chosen.
   void set_packs(const control::Packs& packs) { statistics_.set_packs(packs); }
 

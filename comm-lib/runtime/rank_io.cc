@@ -137,6 +137,10 @@ void RankIo::step() {
   loop_.post([this] { statistics_.step(); });
 }
 
+void RankIo::save(int64_t bytes) {
+  loop_.post([this, bytes] { statistics_.save(bytes); });
+}
+
 absl::Status RankIo::register_memory(MutableBytes memory) {
   const absl::MutexLock lock(&loop_.turn());
   return pipeline_->memory().add(memory);

@@ -65,6 +65,8 @@ class RankIo : public member::Listener,
   bool has_arrived(uint32_t group) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Ends a step of the program.
   void step();
+  // Counts bytes of gradients that the program does not send in this step.
+  void save(int64_t bytes);
   absl::Status register_memory(MutableBytes memory) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Waits up to 2 s for requests of this memory. FailedPrecondition if some are still in flight.
   absl::Status unregister_memory(const void* begin) ABSL_LOCKS_EXCLUDED(loop_.turn());

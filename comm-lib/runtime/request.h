@@ -3,15 +3,11 @@
 
 #include <cstdint>
 
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "comm-lib/device/access.h"
 #include "common/base/bytes.h"
 
 namespace gleaner::runtime {
-
-// Names of the tensors of broadcasts begin with this.
-inline constexpr absl::string_view kBroadcastPrefix = "broadcast/";
 
 struct Request {
   uint64_t handle = 0;

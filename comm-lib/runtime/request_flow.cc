@@ -3,19 +3,21 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "common/plan/broadcast_name.h"
 
 namespace gleaner::runtime {
 namespace {
 
 Meter::Kind kind_of(const DeclaredRequest& request) {
-  return absl::StartsWith(request.tensor.name, kBroadcastPrefix) ? Meter::Kind::kBroadcast : Meter::Kind::kReduction;
+  return plan::is_broadcast(request.tensor.name) ? Meter::Kind::kBroadcast : Meter::Kind::kReduction;
 }
 
 }  // namespace
 
 void RequestFlow::begin(DeclaredRequest request) {
-  statistics_.begin(request.tensor.bytes(), now(), kind_of(request));
+  const uint64_t bytes = request.tensor.bytes();
+  statistics_.begin(bytes, now(), kind_of(request));
+  statistics_.save(static_cast<int64_t>(request.tensor.memory_bytes()) - static_cast<int64_t>(bytes));
   if (const absl::Status status = state_.usable(); !status.ok()) {
     table_.refuse(request.request.handle, status);
     return note_end(request, false);

@@ -43,6 +43,7 @@ class Statistics {
     meter_.end(tensor, bytes, ok, now, kind);
   }
   void step() { meter_.step(); }
+  void save(int64_t bytes) { meter_.save(bytes); }
   void follow(uint32_t epoch, absl::Duration now) { meter_.follow(epoch, now); }
   bool busy() const { return meter_.busy(); }
 

@@ -99,6 +99,7 @@ json spec_json(const ReductionPlanSpec& spec) {
                  {"partitions", spec.partitions},
                  {"bytesPerStep", spec.bytes_per_step},
                  {"pushBytesPerStep", spec.push_bytes_per_step},
+                 {"denseBytesPerStep", spec.dense_bytes_per_step},
                  {"boundMicroseconds", whole_number(spec.bound_seconds * 1e6)},
                  {"boundWithoutSummersMicroseconds", whole_number(spec.bound_without_summers_seconds * 1e6)},
                  {"memberCount", spec.members.size()},
@@ -133,6 +134,7 @@ absl::StatusOr<ReductionPlan> parse_reduction_plan(const json& object) {
   spec.number("partitions", plan.spec.partitions);
   spec.number("bytesPerStep", plan.spec.bytes_per_step);
   spec.number("pushBytesPerStep", plan.spec.push_bytes_per_step);
+  spec.number("denseBytesPerStep", plan.spec.dense_bytes_per_step);
   spec.micros("boundMicroseconds", plan.spec.bound_seconds);
   spec.micros("boundWithoutSummersMicroseconds", plan.spec.bound_without_summers_seconds);
   spec.list("members", plan.spec.members, read_member);

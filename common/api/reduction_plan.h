@@ -70,6 +70,7 @@ struct ReductionPlanSpec {
   std::vector<PlanSchedule> schedules;
   uint64_t tensors = 0, partitions = 0, bytes_per_step = 0;
   uint64_t push_bytes_per_step = 0;          // bytes that a worker contributes to the sums of a step
+  uint64_t dense_bytes_per_step = 0;         // bytes_per_step without compression and sparse communication
   double bound_seconds = 0;                  // 0: unknown, or nothing moves
   double bound_without_summers_seconds = 0;  // the bound with k = 0
   std::vector<PlanMember> members;           // in plan order: workers, then summers

@@ -112,6 +112,12 @@ std::string format_bytes(double bytes) {
   return prefix == 0 ? absl::StrFormat("%.0f B", bytes) : absl::StrFormat("%.2f %s", bytes, kPrefixes[prefix]);
 }
 
+std::string format_bytes_instead_of(double bytes, double others) {
+  if (!(others > bytes) || !(bytes > 0)) return format_bytes(bytes);
+  return absl::StrFormat("%s instead of %s (%.2f times fewer)", format_bytes(bytes), format_bytes(others),
+                         others / bytes);
+}
+
 std::string format_seconds(double seconds) {
   if (seconds == 0) return "0 s";
   if (seconds < 1e-3) return absl::StrFormat("%.3g us", seconds * 1e6);

@@ -21,6 +21,8 @@ absl::StatusOr<uint64_t> parse_bytes(absl::string_view text);
 
 std::string format_bits_per_second(double bits_per_second);  // "25 Gbit/s"
 std::string format_bytes(double bytes);                      // "4.00 MiB"
-std::string format_seconds(double seconds);                  // "12.3 ms"
+// "48.75 MiB instead of 97.49 MiB (2.00 times fewer)", or "97.49 MiB" unless `others` are more.
+std::string format_bytes_instead_of(double bytes, double others);
+std::string format_seconds(double seconds);  // "12.3 ms"
 
 }  // namespace gleaner

@@ -61,9 +61,11 @@ void fill(const Report& value, v1::MemberMessage& message) {
     encoded->set_communication_seconds(measured.communication_seconds);
     encoded->set_step_bytes(measured.step_bytes);
     encoded->set_last_step(measured.last_step);
+    encoded->set_saved_bytes(measured.saved_bytes);
   }
   report->set_epoch(value.epoch);
   report->set_step_bytes(value.step_bytes);
+  report->set_saved_bytes(value.saved_bytes);
   report->set_workers_late_seconds(value.workers_late_seconds);
   for (const Late& late : value.late) {
     v1::Late* const encoded = report->add_late();
@@ -90,10 +92,12 @@ absl::StatusOr<MemberMessage> decode(const v1::Report& message) {
   for (const v1::Measured& measured : message.measured()) {
     if (report.measured.size() == kMostEpochs) break;
     report.measured.push_back({measured.epoch(), measured.steps(), measured.bytes(), measured.open_bytes(),
-                               seconds(measured.communication_seconds()), measured.step_bytes(), measured.last_step()});
+                               seconds(measured.communication_seconds()), measured.step_bytes(), measured.last_step(),
+                               measured.saved_bytes()});
   }
   report.epoch = message.epoch();
   report.step_bytes = message.step_bytes();
+  report.saved_bytes = message.saved_bytes();
   report.workers_late_seconds = seconds(message.workers_late_seconds());
   for (const v1::Late& late : message.late()) {
     if (report.late.size() == plan::kMaxMembers) break;

@@ -32,6 +32,7 @@ struct Measured {
   double communication_seconds = 0;  // time with at least one push_pull in flight
   uint64_t step_bytes = 0;           // gradient bytes of the push_pulls that began in these steps; 0: not known
   uint64_t last_step = 0;            // number of the last of these steps, since the start of the rank; 0: not known
+  int64_t saved_bytes = 0;  // what step_bytes would be without compression and sparse communication, less step_bytes
   friend bool operator==(const Measured&, const Measured&) = default;
 };
 
@@ -64,6 +65,7 @@ struct Report {
   std::optional<Waiting> waiting;    // set if a push_pull takes long
   uint64_t step_bytes = 0;           // gradient bytes of a recent step; 0: not known
   std::optional<Packs> packs;        // none: this rank has chosen no packs
+  int64_t saved_bytes = 0;           // of the same step as step_bytes, as in Measured
   friend bool operator==(const Report&, const Report&) = default;
 };
 

@@ -32,8 +32,9 @@ RankTotals CommonSteps::at(const Points& points, uint64_t number) {
   const double part = static_cast<double>(number - before->first) / static_cast<double>(after->first - before->first);
   RankTotals totals = after->second;
   for (double RankTotals::*const field :
-       {&RankTotals::steps, &RankTotals::bytes, &RankTotals::step_bytes, &RankTotals::bytes_of_unknown_bound,
-        &RankTotals::seconds, &RankTotals::bound_seconds, &RankTotals::bound_seconds_without_summers}) {
+       {&RankTotals::steps, &RankTotals::bytes, &RankTotals::step_bytes, &RankTotals::saved_bytes,
+        &RankTotals::bytes_of_unknown_bound, &RankTotals::seconds, &RankTotals::bound_seconds,
+        &RankTotals::bound_seconds_without_summers}) {
     totals.*field = before->second.*field + part * (after->second.*field - before->second.*field);
   }
   return totals;

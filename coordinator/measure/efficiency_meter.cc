@@ -40,6 +40,7 @@ void add(RankTotals& totals, const Measured& before, const Measured& after, cons
   totals.steps += static_cast<double>(after.steps - before.steps);
   totals.bytes += more;
   totals.step_bytes += static_cast<double>(after.step_bytes) - static_cast<double>(before.step_bytes);
+  totals.saved_bytes += static_cast<double>(after.saved_bytes) - static_cast<double>(before.saved_bytes);
   totals.seconds += after.communication_seconds - before.communication_seconds;
   totals.open_bytes = static_cast<double>(after.open_bytes);
   if (!bound.is_known) totals.bytes_of_unknown_bound += more;
@@ -225,6 +226,7 @@ Figures EfficiencyMeter::between(const RankTotals& before, const RankTotals& aft
   const double part = std::max(0.0, 1 - before.open_bytes / all);
   const double step_bytes = after.step_bytes - before.step_bytes;
   figures.bytes_per_step = (step_bytes > 0 ? step_bytes : part * all) / steps;
+  figures.dense_bytes_per_step = figures.bytes_per_step + (after.saved_bytes - before.saved_bytes) / steps;
   // Waits are added when all ranks have reported, so they may belong to another epoch or window than the time.
   const double bound_seconds = part * (after.bound_seconds - before.bound_seconds);
   const double most = std::max(0.0, seconds - bound_seconds);

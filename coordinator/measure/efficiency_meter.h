@@ -62,6 +62,7 @@ struct WaitedFor {
 struct Figures {
   uint64_t steps = 0;
   double bytes_per_step = 0;              // gradient bytes of one worker
+  double dense_bytes_per_step = 0;        // the same without compression and sparse communication
   double step_communication_seconds = 0;  // without step_wait_seconds
   double step_wait_seconds = 0;           // time with sums in flight that lack the contribution of a late rank
   double goodput_bytes_per_second = 0;    // bytes_per_step / step_communication_seconds

@@ -7,6 +7,7 @@ struct RankTotals {
   double steps = 0;
   double bytes = 0;
   double step_bytes = 0;
+  double saved_bytes = 0;  // control::Measured
   double bytes_of_unknown_bound = 0;
   double seconds = 0;  // of communication and waiting
   double waiting_seconds = 0;

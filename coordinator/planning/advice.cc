@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/plan/broadcast_name.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -27,7 +28,7 @@ std::string advice_about(const plan::Tensor& tensor) {
   if (absl::StrContains(tensor.name, ".gradient.") || optimizer_of_roll(tensor).has_value()) {
     return "every rank must wrap the optimizers of the same models, in the same order";
   }
-  if (absl::StartsWith(tensor.name, "broadcast/")) return "every rank must make the same broadcasts, in the same order";
+  if (plan::is_broadcast(tensor.name)) return "every rank must make the same broadcasts, in the same order";
   return "every rank must begin the same push_pulls";
 }
 

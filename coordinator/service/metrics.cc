@@ -44,6 +44,8 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job)
   plan_.partitions = gauge("gleaner_coordinator_partitions", "Partitions in the plan in force.");
   steps_.bytes = gauge("gleaner_coordinator_step_bytes",
                        "Gradient bytes that a worker reduces per step: mean of the last minute.");
+  steps_.dense_bytes =
+      gauge("gleaner_coordinator_step_dense_bytes", "The same without compression and sparse communication.");
   steps_.communication =
       gauge("gleaner_coordinator_step_communication_seconds",
             "Time per step with sums in flight, of the slowest worker, without the wait for a late rank: mean of "
@@ -96,8 +98,9 @@ void Metrics::update(const Core& core, uint32_t refused, const Past& past) {
   plan_.partitions->Set(static_cast<double>(summary.partitions));
   plan_.bound->Set(summary.plan_bound.seconds);
   plan_.bound_without_summers->Set(summary.plan_bound.seconds_without_summers);
-  const Figures& recent = summary.window.steps > 0 ? summary.window : summary.whole;
+  const Figures& recent = summary.recent();
   steps_.bytes->Set(recent.bytes_per_step);
+  steps_.dense_bytes->Set(recent.dense_bytes_per_step);
   steps_.communication->Set(recent.step_communication_seconds);
   steps_.goodput->Set(recent.goodput_bytes_per_second);
   show_efficiency(summary.window);

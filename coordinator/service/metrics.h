@@ -47,6 +47,7 @@ class Metrics {
   struct StepSeries {
     prometheus::Counter* count;
     prometheus::Gauge* bytes;
+    prometheus::Gauge* dense_bytes;
     prometheus::Gauge* communication;
     prometheus::Gauge* goodput;
   };

@@ -17,6 +17,7 @@ constexpr size_t kMostWaitedFor = 4;
 void add_figures(const Figures& figures, nlohmann::ordered_json& json) {
   json["steps"] = figures.steps;
   json["bytes_per_step"] = figures.bytes_per_step;
+  json["dense_bytes_per_step"] = figures.dense_bytes_per_step;
   json["step_communication_seconds"] = figures.step_communication_seconds;
   json["step_wait_seconds"] = figures.step_wait_seconds;
   json["goodput_bytes_per_second"] = figures.goodput_bytes_per_second;
@@ -103,12 +104,13 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
     const double mean = static_cast<double>(report.bytes) / steps;
     const double bytes = report.step_bytes > 0 ? static_cast<double>(report.step_bytes) : mean;
     whole.bytes_per_step = std::max(whole.bytes_per_step, bytes);
+    whole.dense_bytes_per_step = std::max(whole.dense_bytes_per_step, bytes + static_cast<double>(report.saved_bytes));
     whole.step_communication_seconds = std::max(whole.step_communication_seconds, report.communication_seconds / steps);
   }
   if (whole.steps == 0 || plan.members.empty()) return summary;
   summary.window = efficiency.window(now);
   summary.epochs = efficiency.epochs();
-  const double bytes = summary.window.steps > 0 ? summary.window.bytes_per_step : whole.bytes_per_step;
+  const double bytes = summary.recent().bytes_per_step;
   if (const EfficiencyMeter::Bound bound = efficiency.bound_of(plan); bound.is_known) {
     summary.plan_bound.seconds = bytes * bound.with_summers;
     summary.plan_bound.seconds_without_summers = bytes * bound.without_summers;
@@ -210,7 +212,8 @@ std::string to_table(const Summary& summary) {
   if (summary.packs.has_value()) text += row("packs", describe(*summary.packs));
   text += row("steps", absl::StrCat(summary.whole.steps));
   if (summary.whole.steps == 0) return text;
-  text += row("bytes per step", format_bytes(summary.whole.bytes_per_step));
+  text +=
+      row("bytes per step", format_bytes_instead_of(summary.whole.bytes_per_step, summary.whole.dense_bytes_per_step));
   text += row("communication per step", format_seconds(summary.whole.step_communication_seconds));
   if (summary.whole.step_wait_seconds > 0) {
     std::string wait = format_seconds(summary.whole.step_wait_seconds);

@@ -56,6 +56,9 @@ struct Summary {
   double push_ratio = 1;                // of the plan in force (plan::Fleet)
   bool succeeded = false;
   std::string error;  // why the job failed
+
+  // Returns the figures of the last minute, or of the whole job if no step of that minute counts.
+  const Figures& recent() const { return window.steps > 0 ? window : whole; }
 };
 
 // Returns a summary with the figures of the plan and of the reports. The caller adds the job's members and its outcome.

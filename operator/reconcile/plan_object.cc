@@ -105,8 +105,8 @@ void take_summary(const coordinator::JobState& session, api::ReductionPlan& plan
   plan.spec.tensors = summary.tensors;
   plan.spec.partitions = summary.partitions;
   const coordinator::Figures& window = summary.window;
-  plan.spec.bytes_per_step =
-      static_cast<uint64_t>(window.steps > 0 ? window.bytes_per_step : summary.whole.bytes_per_step);
+  plan.spec.bytes_per_step = static_cast<uint64_t>(summary.recent().bytes_per_step);
+  plan.spec.dense_bytes_per_step = static_cast<uint64_t>(summary.recent().dense_bytes_per_step);
   plan.spec.push_bytes_per_step =
       static_cast<uint64_t>(std::llround(static_cast<double>(plan.spec.bytes_per_step) * summary.push_ratio));
   plan.spec.bound_seconds = summary.plan_bound.seconds;

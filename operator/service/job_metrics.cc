@@ -34,6 +34,9 @@ JobMetrics::JobMetrics(prometheus::Registry& registry)
       strategy_bytes_(gauges(registry, "gleaner_job_strategy_bytes",
                              "Bytes of the tensors that this strategy sums under the plan in force")),
       step_bytes_(gauges(registry, "gleaner_job_step_bytes", "Gradient bytes that a worker reduces in a step")),
+      step_dense_bytes_(
+          gauges(registry, "gleaner_job_step_dense_bytes",
+                 "Bytes that gleaner_job_step_bytes would be without compression and sparse communication")),
       communication_(gauges(registry, "gleaner_job_step_communication_seconds",
                             "Time per step with sums in flight, of the slowest worker: mean of the last minute")),
       bound_(gauges(registry, "gleaner_job_bound_seconds",
@@ -130,8 +133,8 @@ void JobMetrics::count_change(const api::TrainingJob& job, const std::string& ch
 
 void JobMetrics::follow_session(Series& series, const coordinator::Summary& summary) {
   if (summary.tensors > 0) {
-    const bool measured = summary.window.steps > 0;
-    set(series, step_bytes_, measured ? summary.window.bytes_per_step : summary.whole.bytes_per_step);
+    set(series, step_bytes_, summary.recent().bytes_per_step);
+    set(series, step_dense_bytes_, summary.recent().dense_bytes_per_step);
     show(series, bound_, summary.plan_bound.seconds);
     show(series, bound_without_summers_, summary.plan_bound.seconds_without_summers);
   }

@@ -75,6 +75,7 @@ class JobMetrics {
   Gauges* const failing_;
   Gauges* const strategy_bytes_;
   Gauges* const step_bytes_;
+  Gauges* const step_dense_bytes_;
   Gauges* const communication_;
   Gauges* const bound_;
   Gauges* const bound_without_summers_;

@@ -111,7 +111,7 @@ ScalingView Views::view(const reconcile::Observation& observation) const {
   job.max = wanted.max;
   job.worker_bits_per_second = assumed_bits_per_second(observation, workers_of(observation));
   const coordinator::Summary& summary = observation.session->summary;
-  job.bytes_per_step = summary.window.steps > 0 ? summary.window.bytes_per_step : summary.whole.bytes_per_step;
+  job.bytes_per_step = summary.recent().bytes_per_step;
   job.push_ratio = summary.push_ratio;
   for (const PodView* worker : workers_of(observation)) {
     if (worker != nullptr) job.priority = worker->priority;

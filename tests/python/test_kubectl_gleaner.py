@@ -119,6 +119,7 @@ def add_cluster(api: Api) -> None:
             ],
             "schedules": [{"algorithm": "ring"}],
             "bytesPerStep": STEP_BYTES,
+            "denseBytesPerStep": 2 * STEP_BYTES,
             "boundMicroseconds": 76_800,
             "boundWithoutSummersMicroseconds": 96_000,
             "members": [member(i, "worker", STEP_BYTES // 10, 96_000_000) for i in range(4)]
@@ -194,7 +195,9 @@ def test_explain(cluster: Api) -> None:
     assert explained["one_more_summer"]["bound_seconds"] == 0, "unknown"
     assert "Autoscaler 2 summers wanted, 1 in the plan: WorthIt, a summer buys 9.0 % of the step" in text
     assert "summer-1 on n1 added" in text
-    assert "Gradients  sent as FP16, unless the script chooses otherwise" in text
+    saved = "76.29 MiB instead of 152.59 MiB (2.00 times fewer)"
+    assert f"Gradients  sent as FP16, unless the script chooses otherwise; bytes per step: {saved}\n" in text
+    assert explained["dense_bytes_per_step"] == 2 * explained["bytes_per_step"]
     assert explained["gradients"] == {"compression": "FP16", "fusion_bytes": None}
     assert explained["autoscaler"]["reason"] == "WorthIt" and explained["autoscaler"]["wanted"] == 2
     assert [machine["node"] for machine in explained["machines"]][4:] == ["summer-node-0", "summer-node-1"]

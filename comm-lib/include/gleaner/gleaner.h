@@ -416,6 +416,11 @@ GLN_API gln_status gln_sum(gln_data_type type, gln_op op, const void* const* sou
  * number of iterations. */
 GLN_API gln_status gln_step(gln_session* session);
 
+/* Counts `bytes` bytes of gradients that the program does not send in the current iteration, as in sparse
+ * communication. With them the coordinator, `gleaner explain` and metrics tell what an iteration would send without it.
+ * GLN_INVALID_ARGUMENT: `bytes` is more than 2^40. */
+GLN_API gln_status gln_count_saved(gln_session* session, uint64_t bytes);
+
 /* Counts `seconds` as time that the program has waited for requests, in the metric gleaner_worker_wait_seconds_total.
  * The library itself counts the time in gln_wait(). Programs that wait for callbacks of a thread with gln_next_done()
  * count their time by this function. GLN_INVALID_ARGUMENT: `seconds` is negative or not finite. */

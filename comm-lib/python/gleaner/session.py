@@ -404,6 +404,18 @@ class Session(Connection):
         """
         self.call("gln_step")
 
+    def count_saved(self, bytes: int) -> None:
+        """Counts bytes of gradients that the program does not send in the current step, as in sparse communication.
+
+        Args:
+            bytes: Their number, from 0 to 2**40.
+
+        Raises:
+            InvalidArgumentError: `bytes` is larger.
+            FailedPreconditionError: The session is closed or inherited.
+        """
+        self.call("gln_count_saved", bytes)
+
     def add_wait(self, seconds: float) -> None:
         """Counts time that the program has waited for requests other than in synchronize(), for the worker's metrics.
 

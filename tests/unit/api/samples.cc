@@ -132,6 +132,7 @@ ReductionPlan filled_plan() {
   plan.spec.partitions = 420;
   plan.spec.bytes_per_step = 102228128;
   plan.spec.push_bytes_per_step = 204456256;
+  plan.spec.dense_bytes_per_step = 204456258;
   plan.spec.bound_seconds = 0.0596;
   plan.spec.bound_without_summers_seconds = 0.0817;
   plan.spec.members = {{.name = "worker-0",

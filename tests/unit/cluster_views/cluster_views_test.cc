@@ -202,17 +202,30 @@ TEST(Status, ReadsEventsOfBothKinds) {
 }
 
 TEST(Explain, ShowsCompressionAndFusionIfTheJobSetsThem) {
-  EXPECT_EQ(gradients_text({}), "");
+  EXPECT_EQ(gradients_text({}, {}), "");
   EXPECT_EQ(
-      gradients_text({.compression = api::Compression::kFp16, .fusion_bytes = 4194304}),
+      gradients_text({.compression = api::Compression::kFp16, .fusion_bytes = 4194304}, {}),
       "Gradients  sent as FP16, those of at most 4.00 MiB in packs of more, unless the script chooses otherwise\n");
-  EXPECT_EQ(gradients_text({.fusion_bytes = api::kFuseAll}),
+  EXPECT_EQ(gradients_text({.fusion_bytes = api::kFuseAll}, {}),
             "Gradients  all in one tensor of each type, unless the script chooses otherwise\n");
   EXPECT_EQ(gradients_json({}), nlohmann::json::parse(R"({"compression": "None", "fusion_bytes": null})"));
   EXPECT_EQ(gradients_json({.fusion_bytes = api::kFuseAll})["fusion_bytes"], "inf");
-  EXPECT_EQ(gradients_text({.fusion_bytes = api::kFuseAuto}),
+  EXPECT_EQ(gradients_text({.fusion_bytes = api::kFuseAuto}, {}),
             "Gradients  small ones in packs of a size that rank 0 chooses, unless the script chooses otherwise\n");
   EXPECT_EQ(gradients_json({.fusion_bytes = api::kFuseAuto})["fusion_bytes"], "auto");
+}
+
+TEST(Explain, ShowsTheBytesThatCompressionSaves) {
+  api::ReductionPlan plan = plan_of();  // of an operator that does not know dense bytes
+  EXPECT_EQ(gradients_text({}, plan.spec), "");
+  EXPECT_EQ(to_json(explain_job(plan).value())["dense_bytes_per_step"], 80'000'000);
+  plan.spec.dense_bytes_per_step = 160'000'000;
+  const std::string saved = "bytes per step: 76.29 MiB instead of 152.59 MiB (2.00 times fewer)\n";
+  EXPECT_EQ(gradients_text({}, plan.spec), "Gradients  " + saved);
+  EXPECT_EQ(gradients_text({.compression = api::Compression::kFp16}, plan.spec),
+            "Gradients  sent as FP16, unless the script chooses otherwise; " + saved);
+  EXPECT_EQ(to_json(explain_job(plan).value())["dense_bytes_per_step"], 160'000'000);
+  EXPECT_THAT(job_text(job_of("digits"), plan, {}, kNow), HasSubstr("76.29 MiB instead of 152.59 MiB"));
 }
 
 TEST(Explain, ShowsTheTransportsBetweenMembers) {

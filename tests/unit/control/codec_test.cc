@@ -29,13 +29,14 @@ std::shared_ptr<const plan::Plan> plan() {
 Report report() {
   Report report{7, 700, 0.5};
   report.waiting = Waiting{"w", 4, absl::Seconds(2.5), {3, 1}};
-  report.measured = {{1, 2, 200, 10, 0.25, 180, 2}, {2, 3, 300, 20, 0.125, 270, 6}};
+  report.measured = {{1, 2, 200, 10, 0.25, 180, 2, -5}, {2, 3, 300, 20, 0.125, 270, 6, 810}};
   report.round_trip_seconds = 0.0625;
   report.overhead_seconds = 0.03125;
   report.epoch = 2;
   report.late = {{2, 1.5}, {3, 0.75}};
   report.workers_late_seconds = 0.375;
   report.step_bytes = 90;
+  report.saved_bytes = 270;
   report.packs = {std::numeric_limits<double>::infinity(), 0.25, 0.5};
   return report;
 }

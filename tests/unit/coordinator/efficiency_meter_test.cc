@@ -113,9 +113,11 @@ TEST(EfficiencyMeter, BytesOfAStepAreThoseOfItsPushPulls) {
   meter.on_plan(plan_of(1, 2));
   const double seconds = bound_of(2) / 0.9;
   // Requests are always in flight, so fewer bytes are known to have come in the time of these steps.
-  meter.on_report(0, {4, 4 * kBytes, 4 * seconds, {{1, 4, 3 * kBytes, kBytes, 4 * seconds, 4 * kBytes}}},
+  meter.on_report(0,
+                  {4, 4 * kBytes, 4 * seconds, {{1, 4, 3 * kBytes, kBytes, 4 * seconds, 4 * kBytes, 4, 12 * kBytes}}},
                   absl::Hours(1));
   EXPECT_DOUBLE_EQ(meter.whole().bytes_per_step, kBytes);
+  EXPECT_DOUBLE_EQ(meter.whole().dense_bytes_per_step, 4 * kBytes);
   EXPECT_NEAR(meter.whole().goodput_bytes_per_second, kBytes / seconds, 1);
 }
 

@@ -53,6 +53,18 @@ TEST(Summary, TellsTheWaitFromCommunication) {
   EXPECT_EQ(json["waited_for"][0]["seconds"], 13);
 }
 
+TEST(Summary, TellsTheBytesThatCompressionSaves) {
+  Summary summary;
+  summary.whole.steps = 10;
+  summary.whole.bytes_per_step = 2 << 20;
+  summary.whole.dense_bytes_per_step = 4 << 20;
+  EXPECT_THAT(to_table(summary),
+              testing::ContainsRegex("bytes per step +2.00 MiB instead of 4.00 MiB \\(2.00 times fewer\\)\n"));
+  const auto json = nlohmann::json::parse(to_json(summary));
+  EXPECT_EQ(json["bytes_per_step"], 2 << 20);
+  EXPECT_EQ(json["dense_bytes_per_step"], 4 << 20);
+}
+
 TEST(Summary, NamesTheClassOfBits) {
   Summary summary;
   EXPECT_EQ(nlohmann::json::parse(to_json(summary))["other_bits"], nullptr);

@@ -73,7 +73,11 @@ TEST_F(JobMetricsTest, FiguresCoverTheLastMinuteAndVanishWithoutSteps) {
   session.summary.window.steps = 50;
   session.summary.window.goodput_bytes_per_second = 3e6;
   session.summary.window.efficiency = 0.9;
+  session.summary.window.bytes_per_step = 1000;
+  session.summary.window.dense_bytes_per_step = 2000;
   metrics_.update(job_, job_.status, &session);
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_step_bytes{namespace=\"team\",trainingjob=\"digits\"} 1000"));
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_step_dense_bytes{namespace=\"team\",trainingjob=\"digits\"} 2000"));
   EXPECT_THAT(text(), HasSubstr("gleaner_job_efficiency_ratio{namespace=\"team\",trainingjob=\"digits\"} 0.9"));
   EXPECT_THAT(text(), HasSubstr("gleaner_job_bound_seconds{namespace=\"team\",trainingjob=\"digits\"} 0.1"));
   session.summary.window.efficiency = 0;  // a step is latency-bound, or a link's speed is unknown

@@ -90,9 +90,11 @@ TEST(PlanObject, HasFiguresOfCoordinator) {
   EXPECT_EQ(world.plan->status.efficiency_basis, "bandwidth");
   EXPECT_EQ(world.plan->status.packs, "");
   world.session->summary.push_ratio = 2;
+  world.session->summary.window.dense_bytes_per_step = 1500;
   world.session->summary.packs = {4096, 0.1, 0.2};
   world.look();
   EXPECT_EQ(world.plan->spec.push_bytes_per_step, 2000U);
+  EXPECT_EQ(world.plan->spec.dense_bytes_per_step, 1500U);
   EXPECT_EQ(world.plan->spec.members[2].traffic_bytes, 4000U) << "n pushes of twice the owned bytes";
   EXPECT_EQ(world.plan->status.packs, coordinator::describe(*world.session->summary.packs));
 }

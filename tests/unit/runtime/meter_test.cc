@@ -70,6 +70,19 @@ TEST(Meter, MeasuresWholeStepsOfAnEpoch) {
   EXPECT_THAT(rank.figures(), ElementsAre(measured(1, 3))) << "the present step is included";
 }
 
+TEST(Meter, SavedBytesBelongToTheStepInWhichTheyAreSaved) {
+  Rank rank;
+  rank.follow(1);
+  for (const int64_t saved : {10, 30, 30}) {
+    rank.begin();
+    rank.meter.save(saved);
+    rank.end();
+    rank.meter.step();
+  }
+  EXPECT_EQ(rank.figures()[0].saved_bytes, 70);
+  EXPECT_EQ(rank.meter.report(rank.now).saved_bytes, 30) << "of the latest step, as step_bytes";
+}
+
 TEST(Meter, AStepThatSpansAChangeOfPlanCountsForNeitherEpoch) {
   Rank rank;
   rank.follow(1);
@@ -311,7 +324,7 @@ TEST(MeasuredSteps, BytesOfStepsThatDifferAreTheirMean) {
     const uint64_t bytes = step % 4 == 3 ? 4000 : 8;
     measured.add({.steps = 1, .begun_bytes = bytes, .bytes = bytes, .busy = absl::Seconds(1)});
   }
-  EXPECT_EQ(measured.step_bytes(), (3 * 8 + 4000) / 4);
+  EXPECT_EQ(measured.step_bytes().bytes, (3 * 8 + 4000) / 4);
 }
 
 TEST(Meter, ASingleStepHasItsBytes) {
