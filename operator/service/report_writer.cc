@@ -28,8 +28,9 @@ std::string lasting_fields(api::ReductionPlan plan) {
   plan.status.steps = 0;
   plan.status.step_communication_seconds = plan.status.goodput_bytes_per_second = plan.status.efficiency = 0;
   plan.status.efficiency_basis.clear();
-  // The bytes of a step are a mean of the last minute, and its bound follows from them.
-  plan.spec.bytes_per_step = plan.spec.bytes_per_step > 0 ? 1 : 0;
+  // The bytes of a step are a mean of the last minute, and its other bytes and its bound follow from them.
+  for (uint64_t* bytes : {&plan.spec.bytes_per_step, &plan.spec.push_bytes_per_step, &plan.spec.dense_bytes_per_step})
+    *bytes = *bytes > 0 ? 1 : 0;
   for (double* bound : {&plan.spec.bound_seconds, &plan.spec.bound_without_summers_seconds})
     *bound = *bound > 0 ? 1 : 0;
   plan.meta = {};
@@ -44,7 +45,7 @@ absl::Status ReportWriter::write_plan(const std::optional<api::ReductionPlan>& o
   const bool first = !observed.has_value() || observed->spec.attempt != plan.spec.attempt;
   if (same && !may_write_plan_figures(plan.meta.key())) return absl::OkStatus();
   const json object = api::to_json(plan);
-  if (!same) {
+  if (!observed.has_value() || api::to_json(*observed)["spec"] != object["spec"]) {
     json spec = object;
     spec.erase("status");
     GLN_RETURN_IF_ERROR(client_.apply(kube::reduction_plans(), spec, apply_options()).status());
