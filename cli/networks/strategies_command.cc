@@ -99,7 +99,7 @@ absl::StatusOr<Comparison> compare(const StrategiesFlags& flags) {
   const DataType type = *parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
   for (const uint64_t size : made.sizes) {
     made.tensors.push_back({.bytes = size,
-                            .type = type,
+                            .types = plan::encoding_of({.type = type}),
                             .by_default = plan::default_partition_bytes(fleet, size),
                             .asked = partition_bytes.value_or(0)});
     made.seconds.push_back(strategy::seconds_of_new(made.candidates, made.tensors.back()));

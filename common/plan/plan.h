@@ -135,6 +135,16 @@ struct Member {
 // Returns whether `a` and `b` are the same member. Their bandwidths and endpoints may differ.
 inline bool is_same(const Member& a, const Member& b) { return a.since == b.since && a.address == b.address; }
 
+// Returns the types in which a tensor of workers with so many local ranks travels. Partial sums are in the
+// accumulator's type and not rounded, so that fp16 and bf16 are rounded once, when a sum is complete. The contributions
+// of a worker with several local ranks are partial sums, unless the tensor is compressed. Results have the tensor's
+// type.
+inline Encoding encoding_of(const Tensor& tensor, uint32_t local_ranks = 1) {
+  const DataType partial = accumulator_of(tensor.type);
+  if (tensor.memory.has_value()) return {tensor.memory->contribution.value_or(tensor.type), partial, tensor.type};
+  return {local_ranks > 1 ? partial : tensor.type, partial, tensor.type};
+}
+
 struct Plan {
   uint32_t epoch = 0;                 // version of the plan; 0: a plan that members have not agreed on
   uint32_t workers = 0;               // n
@@ -172,14 +182,7 @@ struct Plan {
     return partition.bytes + counts_bytes(tensors[partition.tensor]);
   }
   uint32_t counts_bytes(const Tensor& tensor) const { return tensor.accumulates ? workers * 8 : 0; }
-  // Returns the types in which the tensor travels. Partial sums are in the accumulator's type and not rounded, so that
-  // fp16 and bf16 are rounded once, when a sum is complete. The contributions of a worker with several local ranks are
-  // partial sums, unless the tensor is compressed. Results have the tensor's type.
-  Encoding encoding(const Tensor& tensor) const {
-    const DataType partial = accumulator_of(tensor.type);
-    if (tensor.memory.has_value()) return {tensor.memory->contribution.value_or(tensor.type), partial, tensor.type};
-    return {local_ranks > 1 ? partial : tensor.type, partial, tensor.type};
-  }
+  Encoding encoding(const Tensor& tensor) const { return encoding_of(tensor, local_ranks); }
   Encoding encoding(const Partition& partition) const { return encoding(tensors[partition.tensor]); }
   uint32_t push_bytes(const Partition& partition) const {
     return static_cast<uint32_t>(encoding(partition).contribution_bytes(partition.bytes));

@@ -28,7 +28,8 @@ constexpr double kLeastGainOfChange = 0.01;
 class Step {
  public:
   Step(std::span<const plan::Tensor> tensors, uint64_t partition_bytes) : asked_(partition_bytes) {
-    for (const plan::Tensor& tensor : tensors) tensors_.push_back({.bytes = tensor.bytes(), .type = tensor.type});
+    for (const plan::Tensor& tensor : tensors)
+      tensors_.push_back({.bytes = tensor.bytes(), .types = plan::encoding_of(tensor)});
   }
 
   // Returns the step's time by one candidate.
@@ -65,7 +66,7 @@ class Step {
                         .partition_bytes = static_cast<double>(partition_bytes_of(candidates[strategies[i]], tensor)),
                         .per_step = 1,
                         .strategy = strategies[i],
-                        .type = tensor.type});
+                        .types = tensor.types});
     }
     return step_seconds(candidates, groups, strategies);
   }

@@ -26,15 +26,14 @@ constexpr uint64_t kScheduleProbeBytes = uint64_t{1} << 30;  // large, so that r
 struct PlacedWorkers {
   std::shared_ptr<const topology::Network> network;
   std::vector<uint32_t> host_of;  // by rank
-  uint32_t local_ranks = 1;
   std::vector<double> worker_bits_per_second;
   double round_trip_seconds = 0;  // between the farthest workers
 };
 
-absl::StatusOr<PlacedWorkers> place(const topology::Network& network, uint32_t workers, uint32_t local_ranks) {
+absl::StatusOr<PlacedWorkers> place(const topology::Network& network, uint32_t workers) {
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(network.topology, workers, 0));
   const double farthest = workers > 1 ? farthest_latency(network, workers, workers) : 0;
-  return PlacedWorkers{std::make_shared<const topology::Network>(network), std::vector<uint32_t>(workers), local_ranks,
+  return PlacedWorkers{std::make_shared<const topology::Network>(network), std::vector<uint32_t>(workers),
                        fleet.worker_bits_per_second, 2 * farthest};
 }
 
@@ -75,10 +74,9 @@ struct Widths {
   uint32_t contribution = 1;
 };
 
-Widths narrow_widths(uint32_t local_ranks) {
-  constexpr uint32_t kWidth = size_of(accumulator_of(DataType::kFloat16)) / size_of(DataType::kFloat16);
-  return {kWidth, local_ranks > 1 ? kWidth : 1};
-}
+constexpr uint32_t kNarrowWidth = size_of(accumulator_of(DataType::kFloat16)) / size_of(DataType::kFloat16);
+constexpr Widths kNarrow = {.partial_sum = kNarrowWidth};
+constexpr Widths kNarrowWithWidePushes = {.partial_sum = kNarrowWidth, .contribution = kNarrowWidth};
 
 // Returns the largest message of a schedule, in vectors of the tensor's type.
 double largest_message(const collective::Schedule& schedule, uint32_t partial_width) {
@@ -133,8 +131,13 @@ absl::StatusOr<Candidate> schedule_candidate(collective::Spec spec, PlacedWorker
   GLN_ASSIGN_OR_RETURN(collective::Schedule made, collective::make_schedule(spec, workers));
   const auto schedule = std::make_shared<const collective::Schedule>(std::move(made));
   GLN_ASSIGN_OR_RETURN(Model model, model_of(schedule, placed, {}));
-  GLN_ASSIGN_OR_RETURN(Model narrow, model_of(schedule, placed, narrow_widths(placed.local_ranks)));
-  return Candidate{std::move(spec), std::move(model), std::move(narrow), cut_of(*schedule), {}};
+  GLN_ASSIGN_OR_RETURN(Model narrow, model_of(schedule, placed, kNarrow));
+  Model wide = narrow;
+  wide.push_bytes = kNarrowWithWidePushes.contribution;
+  if (schedule->postcondition == collective::Postcondition::kAllGather) {  // only then contributions travel as they are
+    GLN_ASSIGN_OR_RETURN(wide, model_of(schedule, placed, kNarrowWithWidePushes));
+  }
+  return Candidate{std::move(spec), std::move(model), std::move(narrow), std::move(wide), cut_of(*schedule), {}};
 }
 
 // Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
@@ -168,10 +171,10 @@ absl::StatusOr<Model> model_of_summers(const PlacedWorkers& placed, uint32_t wor
 }
 
 absl::StatusOr<Candidate> summers_of(const PlacedWorkers& placed, uint32_t workers, uint32_t summers) {
-  const Widths narrow = narrow_widths(placed.local_ranks);
   GLN_ASSIGN_OR_RETURN(Model model, model_of_summers(placed, workers, summers, {}));
-  GLN_ASSIGN_OR_RETURN(Model narrow_model, model_of_summers(placed, workers, summers, narrow));
-  return Candidate{{}, std::move(model), std::move(narrow_model)};
+  GLN_ASSIGN_OR_RETURN(Model narrow, model_of_summers(placed, workers, summers, kNarrow));
+  GLN_ASSIGN_OR_RETURN(Model wide, model_of_summers(placed, workers, summers, kNarrowWithWidePushes));
+  return Candidate{{}, std::move(model), std::move(narrow), std::move(wide)};
 }
 
 // The bytes of the tensors for which stages of BlueConnect are compared, and how many of the best ones are candidates.
@@ -356,19 +359,19 @@ double farthest_latency(const topology::Network& network, uint32_t workers, uint
 }
 
 absl::StatusOr<Candidate> candidate_of(const topology::Network& network, uint32_t workers,
-                                       const collective::Spec& schedule, uint32_t local_ranks) {
-  GLN_ASSIGN_OR_RETURN(PlacedWorkers placed, place(network, workers, local_ranks));
+                                       const collective::Spec& schedule) {
+  GLN_ASSIGN_OR_RETURN(PlacedWorkers placed, place(network, workers));
   return schedule_candidate(schedule, placed);
 }
 
 absl::StatusOr<Candidate> candidate_of_summers(const topology::Network& network, uint32_t workers, uint32_t summers) {
-  GLN_ASSIGN_OR_RETURN(const PlacedWorkers placed, place(network, workers, 1));
+  GLN_ASSIGN_OR_RETURN(const PlacedWorkers placed, place(network, workers));
   return summers_of(placed, workers, summers);
 }
 
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& network, uint32_t workers, uint32_t summers,
-                                                  std::span<const MappedSpec> mapped, uint32_t local_ranks) {
-  GLN_ASSIGN_OR_RETURN(PlacedWorkers placed, place(network, workers, local_ranks));
+                                                  std::span<const MappedSpec> mapped) {
+  GLN_ASSIGN_OR_RETURN(PlacedWorkers placed, place(network, workers));
   GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(placed, workers, summers));
   std::vector<Candidate> all = {std::move(by_summers)};
   if (workers == 1) return all;
@@ -381,17 +384,17 @@ absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& netwo
 }
 
 std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes,
-                               DataType type) {
+                               const plan::Encoding& types) {
   std::vector<double> seconds;
   for (const Candidate& each : candidates) {
-    seconds.push_back(each.serves(type) ? each.model_of(type).seconds(bytes, partition_bytes)
-                                        : std::numeric_limits<double>::infinity());
+    seconds.push_back(each.serves(types.result) ? each.model_of(types).seconds(bytes, partition_bytes)
+                                                : std::numeric_limits<double>::infinity());
   }
   return seconds;
 }
 
 uint64_t partition_bytes_of(const Candidate& candidate, const NewTensor& tensor) {
-  const Model& model = candidate.model_of(tensor.type);
+  const Model& model = candidate.model_of(tensor.types);
   const uint64_t size =
       tensor.asked > 0 ? tensor.asked : plan::sliced_partition_bytes(tensor.by_default, candidate.cut.slices);
   return static_cast<uint64_t>(
@@ -404,10 +407,10 @@ std::vector<double> seconds_of_new(std::span<const Candidate> candidates, const 
   std::vector<double> seconds;
   for (const Candidate& each : candidates) {
     const auto partition_bytes = static_cast<double>(partition_bytes_of(each, tensor));
-    const Model& model = each.model_of(tensor.type);
-    seconds.push_back(each.serves(tensor.type) ? model.seconds(static_cast<double>(tensor.bytes), partition_bytes,
-                                                               static_cast<double>(least))
-                                               : std::numeric_limits<double>::infinity());
+    const Model& model = each.model_of(tensor.types);
+    seconds.push_back(each.serves(tensor.types.result) ? model.seconds(static_cast<double>(tensor.bytes),
+                                                                       partition_bytes, static_cast<double>(least))
+                                                       : std::numeric_limits<double>::infinity());
   }
   return seconds;
 }

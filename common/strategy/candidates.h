@@ -14,8 +14,7 @@
 // Model of summers. A contribution and a result are two messages one after the other; owner_times.h has the rest.
 //
 // Types. Partial sums of a narrow type (common/base/accumulator.h) travel in its accumulator, complete sums in the type
-// itself, and contributions as Plan::encoding() says. So a strategy has two models: one for narrow types and one for
-// all others.
+// itself, and contributions in one of the two, as plan::Encoding says. So a strategy has three models.
 #pragma once
 
 #include <cstdint>
@@ -67,13 +66,17 @@ struct Model {
 
 struct Candidate {
   std::optional<collective::Spec> schedule;  // none: summers
-  Model model;                               // for types that are not narrow
-  Model narrow_model;
-  plan::ScheduleCut cut;           // of a schedule
-  std::optional<MapTimes> mapped;  // of a schedule with a rank map or masters by map_ranks()
+  Model model;                               // for types of one width, and blocks
+  Model narrow_model;                        // for types of 16 bits
+  Model narrow_model_with_wide_pushes;       // for types of 16 bits whose contributions are fp32
+  plan::ScheduleCut cut;                     // of a schedule
+  std::optional<MapTimes> mapped;            // of a schedule with a rank map or masters by map_ranks()
 
   bool is_by_summers() const { return !schedule.has_value(); }
-  const Model& model_of(DataType type) const { return is_16_bit(type) ? narrow_model : model; }
+  const Model& model_of(const plan::Encoding& types) const {
+    if (!is_16_bit(types.result)) return model;
+    return types.contribution == types.result ? narrow_model : narrow_model_with_wide_pushes;
+  }
   // Returns whether the strategy is a choice for tensors of the type. Partial sums of blocks travel in fp32, in 4 to
   // 700 times their bytes, so schedules with partial sums are none for them.
   bool serves(DataType type) const { return !is_block(type) || is_by_summers() || !cut.has_partial_sums; }
@@ -90,10 +93,10 @@ std::string name_of(const Candidate& candidate);
 // default radix, blueconnect with the factorizations of n that are fastest by its Eq. 7 (the best 8 for large tensors
 // and the best 4 for small ones, of those with equal steps the one with fewest stages), and, if the workers are in
 // racks (rack_times.h), racks and two-level with these groups. A schedule has the ranks of its entry in `mapped`
-// (rank_maps.h); without one, worker i has rank i, and groups are consecutive workers. `local_ranks`: of each worker.
-// InvalidArgument: there are fewer hosts than members or no worker, or as plan::bound_with_uplinks().
+// (rank_maps.h); without one, worker i has rank i, and groups are consecutive workers. InvalidArgument: there are fewer
+// hosts than members or no worker, or as plan::bound_with_uplinks().
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Network& network, uint32_t workers, uint32_t summers,
-                                                  std::span<const MappedSpec> mapped = {}, uint32_t local_ranks = 1);
+                                                  std::span<const MappedSpec> mapped = {});
 
 // Returns the latency of the longest path between a worker, which are hosts 0 to `workers` - 1, and a member, which are
 // hosts 0 to `members` - 1.
@@ -102,19 +105,19 @@ double farthest_latency(const topology::Network& network, uint32_t workers, uint
 // Returns the candidate of one schedule for these workers, whose ranks are as the schedule says. InvalidArgument: the
 // schedule does not serve them.
 absl::StatusOr<Candidate> candidate_of(const topology::Network& network, uint32_t workers,
-                                       const collective::Spec& schedule, uint32_t local_ranks = 1);
+                                       const collective::Spec& schedule);
 
 // Returns the candidate of summers. Errors: as candidates().
 absl::StatusOr<Candidate> candidate_of_summers(const topology::Network& network, uint32_t workers, uint32_t summers);
 
 // Returns the times of the candidates for a tensor in partitions of this size.
 std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes,
-                               DataType type = DataType::kFloat32);
+                               const plan::Encoding& types = {});
 
 // A tensor that a job is going to add to its plan.
 struct NewTensor {
   uint64_t bytes = 0;
-  DataType type = DataType::kFloat32;
+  plan::Encoding types = {};
   uint64_t by_default = 0;  // plan::default_partition_bytes()
   uint64_t asked = 0;       // PartitionOptions::partition_bytes
 };

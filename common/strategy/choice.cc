@@ -112,7 +112,8 @@ std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::sp
   std::map<std::string, Share> shares;
   for (plan::Tensor& tensor : tensors) {
     const uint64_t by_default = plan::default_partition_bytes(fleet, tensor.bytes());
-    const Candidate& chosen = candidates[best(seconds_of_new(candidates, {tensor.bytes(), tensor.type, by_default}))];
+    const Candidate& chosen =
+        candidates[best(seconds_of_new(candidates, {tensor.bytes(), plan.encoding(tensor), by_default}))];
     tensor.schedule = tensor.may_have_schedule() ? index_of(chosen.schedule, plan) : std::nullopt;
     Share& share = shares[tensor.schedule.has_value() ? name_with_effect(chosen) : plan::kSummersStrategy];
     ++share.tensors;

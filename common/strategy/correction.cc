@@ -107,6 +107,7 @@ std::vector<Candidate> Correction::corrected(std::span<const Candidate> candidat
     const double by = factor(each);
     each.model.multiply(by);
     each.narrow_model.multiply(by);
+    each.narrow_model_with_wide_pushes.multiply(by);
   }
   return times;
 }

@@ -30,12 +30,12 @@ absl::Status add_candidates(const ModelRequest& request, Models& models) {
   const uint32_t summers = network.topology.host_count() - plan.workers;
   std::span<const MappedSpec> mapped;
   if (request.network != nullptr) mapped = request.network->mapped;
-  GLN_ASSIGN_OR_RETURN(models.candidates, candidates(network, plan.workers, summers, mapped, plan.local_ranks));
+  GLN_ASSIGN_OR_RETURN(models.candidates, candidates(network, plan.workers, summers, mapped));
   GLN_ASSIGN_OR_RETURN(models.fleet, plan::fleet_of(network.topology, plan.workers, summers));
   // The best factors of BlueConnect may have been others when the plan was made.
   for (const collective::Spec& schedule : plan.schedules) {
     if (std::ranges::find(models.candidates, schedule, &Candidate::schedule) != models.candidates.end()) continue;
-    GLN_ASSIGN_OR_RETURN(Candidate candidate, candidate_of(network, plan.workers, schedule, plan.local_ranks));
+    GLN_ASSIGN_OR_RETURN(Candidate candidate, candidate_of(network, plan.workers, schedule));
     models.candidates.push_back(std::move(candidate));
   }
   for (const Candidate& candidate : models.candidates) {
@@ -56,8 +56,7 @@ std::vector<plan::ScheduleCut> Models::cuts_of(std::span<const collective::Spec>
 
 bool ModelRequest::has_members_of(const plan::Plan& other) const {
   if (plan.workers != other.workers) return false;
-  return !compares || (plan.local_ranks == other.local_ranks &&
-                       std::ranges::equal(plan.members, other.members, {}, link_of, link_of));
+  return !compares || std::ranges::equal(plan.members, other.members, {}, link_of, link_of);
 }
 
 bool ModelRequest::serves(const plan::Plan& other, const Models& models) const {
@@ -69,7 +68,6 @@ ModelRequest request_for(const plan::Plan& plan, std::shared_ptr<const JobNetwor
                          double overhead_seconds, bool compares) {
   ModelRequest request{{}, std::move(network), round_trip_seconds, overhead_seconds, compares};
   request.plan.workers = plan.workers;
-  request.plan.local_ranks = plan.local_ranks;
   request.plan.members = plan.members;
   request.plan.schedules = plan.schedules;
   return request;

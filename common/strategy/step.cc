@@ -14,7 +14,7 @@ std::vector<double> step_parts(std::span<const Candidate> candidates, std::span<
   for (size_t i = 0; i < groups.size(); ++i) {
     const TensorGroup& group = groups[i];
     if (!(group.bytes > 0)) continue;
-    const Model& model = candidates[strategies[i]].model_of(group.type);
+    const Model& model = candidates[strategies[i]].model_of(group.types);
     const double partition_bytes = std::min(group.bytes, group.partition_bytes);
     const double stream = model.stream_seconds(partition_bytes);
     parts[strategies[i]] += stream * group.bytes * group.per_step;
@@ -44,9 +44,9 @@ std::vector<size_t> best_strategies(std::span<const Candidate> candidates, std::
   for (size_t i = 0; i < groups.size(); ++i) {
     const TensorGroup& group = groups[i];
     if (group.is_fixed) continue;
-    std::vector<double> seconds = seconds_of(candidates, group.bytes, group.partition_bytes, group.type);
+    std::vector<double> seconds = seconds_of(candidates, group.bytes, group.partition_bytes, group.types);
     for (size_t other = 0; other < seconds.size(); ++other) {
-      const bool fits = candidates[other].model_of(group.type).fits(group.partition_bytes);
+      const bool fits = candidates[other].model_of(group.types).fits(group.partition_bytes);
       if (!fits && other != group.strategy) seconds[other] = std::numeric_limits<double>::infinity();
     }
     if (seconds[group.strategy] < kNeededGain * seconds[fastest(seconds)]) continue;

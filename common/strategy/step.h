@@ -16,14 +16,14 @@
 
 namespace gleaner::strategy {
 
-// Tensors of one size and type that a plan sums by one strategy.
+// Tensors of one size and of the same types that a plan sums by one strategy.
 struct TensorGroup {
   double bytes = 0;  // of one tensor
   double partition_bytes = 0;
   double per_step = 0;    // push_pulls of all these tensors in a step
   size_t strategy = 0;    // index of the candidate in force
   bool is_fixed = false;  // the tensors accumulate, so summers sum them in any case
-  DataType type = DataType::kFloat32;
+  plan::Encoding types = {};
 };
 
 // Returns, by candidate, its part of a step's time: the strategy of the slowest partition has all of the maximum.

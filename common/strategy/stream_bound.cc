@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/accumulator.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
@@ -15,11 +14,11 @@
 namespace gleaner::strategy {
 namespace {
 
-// The bytes of the tensors that a schedule sums.
+// The bytes of the tensors that a schedule sums, as they travel.
 struct ScheduleBytes {
-  double narrow = 0;  // of narrow types
-  double others = 0;  // blocks included
-  double wider = 0;   // that partial sums of blocks have beyond those of blocks
+  double contributions = 0;
+  double partial_sums = 0;
+  double results = 0;
 };
 
 std::vector<ScheduleBytes> bytes_by_schedule(const plan::Plan& plan) {
@@ -27,13 +26,20 @@ std::vector<ScheduleBytes> bytes_by_schedule(const plan::Plan& plan) {
   for (const plan::Tensor& tensor : plan.tensors) {
     if (!tensor.schedule.has_value()) continue;
     ScheduleBytes& of_schedule = bytes[*tensor.schedule];
-    const auto all = static_cast<double>(tensor.bytes());
-    (is_16_bit(tensor.type) ? of_schedule.narrow : of_schedule.others) += all;
-    if (is_block(tensor.type)) {
-      of_schedule.wider += static_cast<double>(tensor.elements * size_of(accumulator_of(tensor.type))) - all;
-    }
+    const plan::Encoding types = plan.encoding(tensor);
+    of_schedule.contributions += static_cast<double>(types.contribution_bytes(tensor.bytes()));
+    of_schedule.partial_sums += static_cast<double>(types.partial_bytes(tensor.bytes()));
+    of_schedule.results += static_cast<double>(tensor.bytes());
   }
   return bytes;
+}
+
+double seconds_of(const Candidate& candidate, const ScheduleBytes& bytes) {
+  const double of_byte = candidate.model.stream_seconds_per_byte;
+  if (!candidate.cut.has_partial_sums) return bytes.contributions * of_byte;  // an all-gather
+  // Partial sums of narrow types have twice the bytes of results.
+  const double of_partial_byte = candidate.narrow_model.stream_seconds_per_byte - of_byte;
+  return bytes.results * of_byte + (bytes.partial_sums - bytes.results) * of_partial_byte;
 }
 
 }  // namespace
@@ -52,20 +58,13 @@ absl::StatusOr<StreamBound> stream_bound(const plan::Plan& plan, const JobNetwor
   for (const plan::Tensor& tensor : plan.tensors) all += static_cast<double>(tensor.bytes());
   double left = all, schedules = 0;  // bytes that owners sum, and the seconds of all schedules
   const std::vector<ScheduleBytes> bytes = bytes_by_schedule(plan);
-  if (std::ranges::none_of(bytes, [](const ScheduleBytes& each) { return each.narrow + each.others > 0; }))
-    return by_owners;
+  if (std::ranges::none_of(bytes, [](const ScheduleBytes& each) { return each.results > 0; })) return by_owners;
   GLN_ASSIGN_OR_RETURN(const topology::Network network, network_of(plan, 0, 0, known));
   for (size_t i = 0; i < bytes.size(); ++i) {
-    if (!(bytes[i].narrow + bytes[i].others > 0)) continue;
-    GLN_ASSIGN_OR_RETURN(const Candidate candidate,
-                         candidate_of(network, plan.workers, plan.schedules[i], plan.local_ranks));
-    // Partial sums of narrow types have twice their bytes.
-    const double of_partial_byte = candidate.cut.has_partial_sums ? candidate.narrow_model.stream_seconds_per_byte -
-                                                                        candidate.model.stream_seconds_per_byte
-                                                                  : 0;
-    schedules += bytes[i].narrow * candidate.narrow_model.stream_seconds_per_byte +
-                 bytes[i].others * candidate.model.stream_seconds_per_byte + bytes[i].wider * of_partial_byte;
-    left -= bytes[i].narrow + bytes[i].others;
+    if (!(bytes[i].results > 0)) continue;
+    GLN_ASSIGN_OR_RETURN(const Candidate candidate, candidate_of(network, plan.workers, plan.schedules[i]));
+    schedules += seconds_of(candidate, bytes[i]);
+    left -= bytes[i].results;
   }
   return StreamBound{(left * by_owners.seconds_per_byte + schedules) / all,
                      (left * by_owners.seconds_per_byte_without_summers + schedules) / all};

@@ -139,9 +139,9 @@ std::vector<CandidateTimes> AutoStrategies::candidate_times(const plan::Plan& in
                         {}};
     for (size_t i = 0; i < candidates.size(); ++i) {
       const Candidate& each = candidates[i];
-      size.candidates.push_back({name_of(each), each.model_of(group.type).seconds(group.bytes, group.partition_bytes),
+      size.candidates.push_back({name_of(each), each.model_of(group.types).seconds(group.bytes, group.partition_bytes),
                                  correction_.factor(each), correction_.is_measured(each),
-                                 corrected[i].model_of(group.type).seconds(group.bytes, group.partition_bytes),
+                                 corrected[i].model_of(group.types).seconds(group.bytes, group.partition_bytes),
                                  plan::bits_of(each.schedule)});
     }
     sizes.push_back(std::move(size));

@@ -28,7 +28,7 @@ Step step_in(plan::Bits bits, const strategy::Models& all, std::vector<TensorGro
   std::vector<std::string> names;
   for (TensorGroup& group : groups) {
     const auto bytes = static_cast<uint64_t>(group.bytes);
-    const strategy::NewTensor tensor{bytes, group.type, plan::default_partition_bytes(all.fleet, bytes)};
+    const strategy::NewTensor tensor{bytes, group.types, plan::default_partition_bytes(all.fleet, bytes)};
     group.strategy = group.is_fixed ? 0 : strategy::best(strategy::seconds_of_new(candidates, tensor));
     const Candidate& chosen = candidates[group.strategy];
     group.partition_bytes = static_cast<double>(strategy::partition_bytes_of(chosen, tensor));

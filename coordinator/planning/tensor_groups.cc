@@ -25,18 +25,19 @@ double largest_partition(const plan::Plan& plan, uint32_t tensor) {
 
 TensorGroups group_tensors(const plan::Plan& plan, std::span<const strategy::Candidate> candidates) {
   TensorGroups made;
-  std::map<std::tuple<uint64_t, DataType, size_t, bool>, size_t> indices;  // of groups
+  std::map<std::tuple<uint64_t, DataType, DataType, size_t, bool>, size_t> indices;  // of groups
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     const plan::Tensor& tensor = plan.tensors[id];
     const size_t strategy = strategy_of(tensor, plan, candidates);
-    const auto [found, is_new] =
-        indices.try_emplace({tensor.bytes(), tensor.type, strategy, !tensor.may_have_schedule()}, made.groups.size());
+    const plan::Encoding types = plan.encoding(tensor);
+    const auto [found, is_new] = indices.try_emplace(
+        {tensor.bytes(), types.contribution, types.result, strategy, !tensor.may_have_schedule()}, made.groups.size());
     if (is_new) {
       made.groups.push_back({.bytes = static_cast<double>(tensor.bytes()),
                              .partition_bytes = largest_partition(plan, id),
                              .strategy = strategy,
                              .is_fixed = !tensor.may_have_schedule() || tensor.elements == 0,
-                             .type = tensor.type});
+                             .types = types});
     }
     ++made.groups[found->second].per_step;
     made.of_tensor.push_back(found->second);

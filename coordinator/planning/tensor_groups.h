@@ -1,4 +1,4 @@
-// TensorGroups groups the tensors of a plan by size, type and strategy, for the model of a step
+// TensorGroups groups the tensors of a plan by size, types and strategy, for the model of a step
 // (common/strategy/step.h). Pure.
 #pragma once
 

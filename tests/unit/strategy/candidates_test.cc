@@ -24,9 +24,9 @@ constexpr double kPathLatency = 5e-6;  // of two links
 topology::Network star(uint32_t hosts) { return make_network(*topology::star(hosts, {kBits, 0, kPathLatency / 2})); }
 
 // Returns the model of the candidate with this name; fails the test if there is none.
-Model model_of(const std::vector<Candidate>& all, const std::string& name, DataType type = DataType::kFloat32) {
+Model model_of(const std::vector<Candidate>& all, const std::string& name, const plan::Encoding& types = {}) {
   for (const Candidate& each : all) {
-    if (name_of(each) == name) return each.model_of(type);
+    if (name_of(each) == name) return each.model_of(types);
   }
   ADD_FAILURE() << name << " is no candidate";
   return {};
@@ -49,13 +49,16 @@ TEST(Candidates, ClosedFormsOnOneSwitch) {
 }
 
 // Partial sums of narrow types travel as fp32, complete ones as they are. The contributions of a worker with several
-// local ranks are partial sums, too.
+// local ranks are partial sums, too, unless the tensor is compressed.
 TEST(Candidates, NarrowTypesHaveWidePartialSums) {
-  for (const uint32_t local_ranks : {1u, 2u}) {
-    const auto all = candidates(star(8), 8, 0, {}, local_ranks);
+  const plan::Tensor plain{.type = DataType::kFloat16},
+      compressed{.type = DataType::kFloat16, .memory = plan::Memory{}};
+  for (const auto& [tensor, local_ranks] : {std::pair(plain, 1u), {plain, 2u}, {compressed, 2u}}) {
+    const auto all = candidates(star(8), 8, 0);
     ASSERT_TRUE(all.ok()) << all.status();
-    const auto narrow = [&](const std::string& algorithm) { return model_of(*all, algorithm, DataType::kFloat16); };
-    const double push = local_ranks;  // bytes of a contribution for each byte of fp16
+    const plan::Encoding types = plan::encoding_of(tensor, local_ranks);
+    const auto narrow = [&](const std::string& algorithm) { return model_of(*all, algorithm, types); };
+    const double push = tensor.memory.has_value() ? 1 : local_ranks;  // bytes of a contribution for each byte of fp16
     expect_model(narrow("ring"), 14, 1.5 * 1.75, 1.5 * 1.75);
     expect_model(narrow("halving-doubling"), 6, 1.5 * 1.75, 1.5 * 1.75);
     expect_model(narrow("gather"), 3, push * 7, push * 7);
@@ -67,7 +70,7 @@ TEST(Candidates, NarrowTypesHaveWidePartialSums) {
 TEST(Candidates, SchedulesWithPartialSumsAreNoChoiceForBlocks) {
   const auto all = candidates(star(8), 8, 0);
   ASSERT_TRUE(all.ok()) << all.status();
-  const std::vector<double> seconds = seconds_of(*all, 1 << 20, 1 << 20, kInt8Block);
+  const std::vector<double> seconds = seconds_of(*all, 1 << 20, 1 << 20, plan::encoding_of({.type = kInt8Block}));
   for (size_t i = 0; i < seconds.size(); ++i) {
     const std::string name = name_of((*all)[i]);
     EXPECT_EQ(std::isfinite(seconds[i]), name == "summers" || name == "gather") << name;
@@ -75,16 +78,17 @@ TEST(Candidates, SchedulesWithPartialSumsAreNoChoiceForBlocks) {
 }
 
 TEST(Candidates, MessagesOfAGatherHaveSeveralContributions) {
-  const auto all = candidates(star(6), 6, 0, {}, 2);
+  const auto all = candidates(star(6), 6, 0);
   ASSERT_TRUE(all.ok()) << all.status();
   const auto gather = std::ranges::find(*all, "gather", [](const auto& each) { return name_of(each); });
   EXPECT_EQ(gather->model.message_bytes, 2) << "6 ranks send 1, 2 and 2 blocks";
-  EXPECT_EQ(gather->narrow_model.message_bytes, 4);
+  EXPECT_EQ(gather->narrow_model.message_bytes, 2);
+  EXPECT_EQ(gather->narrow_model_with_wide_pushes.message_bytes, 4);
   EXPECT_TRUE(gather->model.fits(2 << 20));
-  EXPECT_FALSE(gather->narrow_model.fits(2 << 20));
+  EXPECT_FALSE(gather->narrow_model_with_wide_pushes.fits(2 << 20));
   NewTensor tensor{.bytes = 64 << 20, .by_default = 4 << 20};
   EXPECT_EQ(partition_bytes_of(*gather, tensor), 2u << 20);
-  tensor.type = DataType::kBFloat16;
+  tensor.types = plan::encoding_of({.type = DataType::kBFloat16}, 2);
   EXPECT_EQ(partition_bytes_of(*gather, tensor), 1u << 20);
   tensor.asked = 64 << 10;
   EXPECT_EQ(partition_bytes_of(*gather, tensor), 32u << 10) << "contributions are twice as large";

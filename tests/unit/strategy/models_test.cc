@@ -70,7 +70,6 @@ TEST(Models, ServePlansWithTheSameOwnersAndSchedules) {
   EXPECT_FALSE(serves([](plan::Plan& p) { p.members[8].on_standby = true; }));
   EXPECT_FALSE(serves([](plan::Plan& p) { p.members[0].bits_per_second = 1e9; }));
   EXPECT_FALSE(serves([](plan::Plan& p) { p.schedules = {{"two-level", {4, 2}}}; }));
-  EXPECT_FALSE(serves([](plan::Plan& p) { p.local_ranks = 2; }));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ constexpr double kMiB = 1 << 20;
 
 // Summers, and a schedule that is twice as fast.
 std::vector<Candidate> two_candidates() {
-  return {{{}, {.alone_seconds_per_byte = 2}, {.alone_seconds_per_byte = 2}},
-          {collective::Spec{"gather"}, {.alone_seconds_per_byte = 1}, {.alone_seconds_per_byte = 1}}};
+  return {{{}, {.alone_seconds_per_byte = 2}, {.alone_seconds_per_byte = 2}, {}},
+          {collective::Spec{"gather"}, {.alone_seconds_per_byte = 1}, {.alone_seconds_per_byte = 1}, {}}};
 }
 
 TEST(Step, PartsAddUp) {
@@ -39,14 +39,17 @@ TEST(Step, OneTensorTakesAsLongAsAlone) {
 }
 
 TEST(Step, NarrowTypesHaveModelsOfTheirOwn) {
-  const std::vector<Candidate> all = {{collective::Spec{"a"}, {1, 4, 3}, {1, 8, 6}}};
+  const std::vector<Candidate> all = {{collective::Spec{"a"}, {1, 4, 3}, {1, 8, 6}, {1, 9, 7}}};
   std::vector<TensorGroup> groups = {{10, 5, 2, 0}};
-  groups[0].type = DataType::kBFloat16;
+  groups[0].types = {DataType::kBFloat16, DataType::kFloat32, DataType::kBFloat16};
   EXPECT_EQ(step_seconds(all, groups, in_force(groups)), 2 * 10 * 6 + 1 + (8 - 6) * 5);
+  groups[0].types.contribution = DataType::kFloat32;
+  EXPECT_EQ(step_seconds(all, groups, in_force(groups)), 2 * 10 * 7 + 1 + (9 - 7) * 5);
   std::vector<Candidate> two = two_candidates();
   two[1].narrow_model.alone_seconds_per_byte = 3;
+  groups[0].types.contribution = DataType::kBFloat16;
   EXPECT_EQ(best_strategies(two, groups)[0], 0u);
-  groups[0].type = DataType::kInt32;
+  groups[0].types = {DataType::kInt32, DataType::kInt32, DataType::kInt32};
   EXPECT_EQ(best_strategies(two, groups)[0], 1u);
 }
 

@@ -77,6 +77,12 @@ TEST(StreamBound, CountsGatheredContributions) {
     plan.local_ranks = local_ranks;
     EXPECT_NEAR(stream_bound(plan)->seconds_per_byte, local_ranks * 3 * 8 / kMemberBits, 1e-18);
   }
+  plan.tensors[0].memory = plan::Memory{.elements = 100};
+  EXPECT_NEAR(stream_bound(plan)->seconds_per_byte, 3 * 8 / kMemberBits, 1e-18) << "compressed contributions are fp16";
+  plan.tensors[0].type = kInt8Block;
+  plan.tensors[0].memory = plan::Memory{.elements = 100 * kBlockValues, .contribution = kSignBlock};
+  const double signs = static_cast<double>(size_of(kSignBlock)) / static_cast<double>(size_of(kInt8Block));
+  EXPECT_NEAR(stream_bound(plan)->seconds_per_byte, signs * 3 * 8 / kMemberBits, 1e-18);
 }
 
 TEST(StreamBound, CountsLinksBetweenSwitches) {
