@@ -30,9 +30,6 @@ class Closable(Protocol):
 
 
 C = TypeVar("C", bound=Closable)
-
-
-C = TypeVar("C", bound=Closable)
 S = TypeVar("S", bound="Connection")
 
 

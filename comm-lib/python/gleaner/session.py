@@ -12,52 +12,18 @@ calls raise FailedPreconditionError: the child can neither use the session nor o
 from __future__ import annotations
 
 import ctypes
-import json
-import numbers
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import Any, Callable, Optional
 
 from gleaner import _abi
 from gleaner._abi import DataType, Op
-from gleaner.codec import Codec, SentAs
-from gleaner.connection import Connection, GpuMemory, RankInfo
+from gleaner.connection import GpuMemory, RankInfo
+from gleaner.declarations import Declarations
 from gleaner.errors import FailedPreconditionError, GleanerError, InvalidArgumentError, error_of
-
-# The largest buffer for the text of gln_get_tensor_plan(); a plan has at most some million partitions.
-_MOST_PLAN_BYTES = 1 << 28
+from gleaner.statistics import Statistics, Stats
 
 
-@dataclass(frozen=True)
-class Stats:
-    """Communication statistics of this rank since its session was opened. The values may be up to 250 ms old.
-
-    Attributes:
-        steps: Number of training steps: the calls of step(), or, if there are none, the requests of the tensor that had
-            the most.
-        bytes: Bytes of the tensors whose sums this rank has received.
-        communication_seconds: Wall time with at least one request in flight, in seconds.
-        bound_seconds: Best possible communication time of a step under the plan, in seconds; 0 if bandwidths are
-            unknown, if schedules sum tensors (the coordinator's figures have their bound), or before the first step.
-        epoch: Version of the plan in force.
-        compressed_elements: Elements of compressed tensors (`sent_as` of declare()) that were rounded. This and the
-            next two are counted on local rank 0 of each worker, whose contributions are the sums of its local ranks.
-        clipped_elements: Compressed elements that were finite, and infinite after the rounding.
-        flushed_elements: Compressed elements that were not zero, and zero after the rounding.
-    """
-
-    steps: int
-    bytes: int
-    communication_seconds: float
-    bound_seconds: float
-    epoch: int
-    compressed_elements: int
-    clipped_elements: int
-    flushed_elements: int
-
-
-class Session(Connection):
+class Session(Declarations, Statistics):
     """Wraps one gln_session of the C ABI (gleaner.h). As a context manager, it closes the session at the end.
 
     The C++ class of the same name in comm-lib/session is another thing: the protocol core inside a gln_session.
@@ -102,98 +68,10 @@ class Session(Connection):
         token_file: Optional[str] = None,
         open_timeout: float = 0.0,
     ) -> None:
-        self._tensors: dict[str, int] = {}  # ids of declared tensors, by name
         self._names_in_flight: set[str] = set()
         self._unnamed_by: Optional[threading.Thread] = None  # the thread that starts requests without a name
         texts = (coordinator, job, worker, local_rank, local_size, address, token_file)
         super().__init__(texts, open_timeout)
-
-    def declare(
-        self,
-        name: str,
-        elements: int,
-        data_type: DataType,
-        priority: int = 0,
-        members: Optional[Sequence[int]] = None,
-        sent_as: Optional[SentAs] = None,
-    ) -> int:
-        """Declares a tensor and returns its id on this rank. Does not block; may be called from several threads.
-
-        Every rank must declare the tensor with the same number of elements and the same type, in any order. If ranks
-        differ, the session ends with an InvalidArgumentError at the first request. A repeated call with the same
-        arguments returns the same id.
-
-        Args:
-            name: 1 to 4096 bytes of UTF-8 without control characters.
-            elements: Number of elements. All elements together have at most 1 TiB.
-            data_type: Type of the elements.
-            priority: Tensors with lower values are sent first; -2**31 to 2**31 - 1. All ranks use the value of rank 0.
-            members: Ranks in ascending order, this rank among them, which sum the tensor; no other rank declares it.
-                None: all ranks.
-            sent_as: FLOAT16 or BFLOAT16: elements of FLOAT32 travel in this type, with half the bytes. Each worker's
-                contribution is rounded once, and so is the result, whose sum is made in FLOAT32. A Codec: with fewer
-                bytes. The same on all ranks. None: elements travel as they are.
-
-        Raises:
-            InvalidArgumentError: An argument is out of range, this rank has declared `name` differently, the type can't
-                be sent as `sent_as`, or there are both `members` and `sent_as`.
-            FailedPreconditionError: The session is closed or inherited, or there are `members` and workers have
-                several local ranks.
-        """
-        tensor = ctypes.c_uint32()
-        arguments = (_encoded(name), elements, int(data_type), _int32(priority))
-        if sent_as is not None and members is not None:
-            raise InvalidArgumentError(f"tensor '{name}' of members {list(members)} can't be compressed: omit sent_as")
-        if sent_as is not None:
-            self._declare_compressed(name, elements, data_type, priority, sent_as, tensor)
-        elif members is None:
-            self.call("gln_declare", *arguments, ctypes.byref(tensor))
-        else:
-            ranks = (ctypes.c_uint32 * len(members))(*members)
-            self.call("gln_declare_for_members", *arguments, ranks, len(members), ctypes.byref(tensor))
-        self._tensors[name] = tensor.value
-        return tensor.value
-
-    def _declare_compressed(
-        self, name: str, elements: int, data_type: DataType, priority: int, sent_as: SentAs, tensor: ctypes.c_uint32
-    ) -> None:
-        if not isinstance(sent_as, Codec):
-            shape = (_encoded(name), elements, int(data_type), int(sent_as), _int32(priority))
-            return self.call("gln_declare_compressed", *shape, ctypes.byref(tensor))
-        if data_type is not DataType.FLOAT32:
-            raise InvalidArgumentError(f"tensor '{name}' of {data_type.name} can't be sent as {sent_as}: FLOAT32 can")
-        size, feeds_back = ctypes.sizeof(_abi.Codec), int(sent_as.error_feedback)
-        codec = _abi.Codec(size, sent_as.method, sent_as.kept, sent_as.seed, feeds_back, sent_as.momentum)
-        shape = (_encoded(name), elements, ctypes.byref(codec), _int32(priority))
-        self.call("gln_declare_encoded", *shape, ctypes.byref(tensor))
-
-    def declare_accumulated(
-        self, name: str, elements: int, data_type: DataType, priority: int = 0, staleness: Optional[int] = None
-    ) -> int:
-        """Declares a tensor whose requests, with Op.ACCUMULATE, add to a running sum that starts from zero.
-
-        Returns its id on this rank. Local ranks of one worker wait for each other in each request.
-
-        Args:
-            name: As in declare().
-            elements: As in declare().
-            data_type: FLOAT32 or INT32.
-            priority: As in declare().
-            staleness: A request waits while another worker is more than this many requests of this tensor behind; the
-                same on all ranks. None: a request waits for no other worker.
-
-        Raises:
-            InvalidArgumentError: As in declare(), or `staleness` is negative.
-            FailedPreconditionError: The session is closed or inherited.
-        """
-        if staleness is not None and not 0 <= staleness < _abi.UNBOUNDED:
-            raise InvalidArgumentError(f"staleness must be None or a number of steps from 0 on, not {staleness}")
-        tensor = ctypes.c_uint32()
-        behind = _abi.UNBOUNDED if staleness is None else staleness
-        arguments = (_encoded(name), elements, int(data_type), _int32(priority), behind, ctypes.byref(tensor))
-        self.call("gln_declare_accumulated", *arguments)
-        self._tensors[name] = tensor.value
-        return tensor.value
 
     def push_pull_async(
         self,
@@ -396,62 +274,6 @@ class Session(Connection):
                 )
         ctypes.memmove(address, memory, size)
 
-    def step(self) -> None:
-        """Counts a step of training in the statistics. Optional.
-
-        Raises:
-            FailedPreconditionError: The session is closed or inherited.
-        """
-        self.call("gln_step")
-
-    def count_saved(self, bytes: int) -> None:
-        """Counts bytes of gradients that the program does not send in the current step, as in sparse communication.
-
-        Args:
-            bytes: Their number, from 0 to 2**40.
-
-        Raises:
-            InvalidArgumentError: `bytes` is larger.
-            FailedPreconditionError: The session is closed or inherited.
-        """
-        self.call("gln_count_saved", bytes)
-
-    def add_wait(self, seconds: float) -> None:
-        """Counts time that the program has waited for requests other than in synchronize(), for the worker's metrics.
-
-        Args:
-            seconds: The time, 0 or more.
-
-        Raises:
-            InvalidArgumentError: `seconds` is negative or not finite.
-            FailedPreconditionError: The session is closed or inherited.
-        """
-        self.call("gln_add_wait", seconds)
-
-    def tell_packs(self, fusion_bytes: float, seconds: float, seconds_without_packs: float) -> None:
-        """Tells the coordinator which packs of gradients this rank has chosen; those of rank 0 count.
-
-        Args:
-            fusion_bytes: Gradients of at most this many bytes are in packs; math.inf: all are; 0: none is.
-            seconds: Predicted time from the first gradient of a step to the end of the exchange.
-            seconds_without_packs: The same with each gradient on its own.
-
-        Raises:
-            InvalidArgumentError: A number is negative or NaN, or a time is infinite.
-            FailedPreconditionError: The session is closed or inherited.
-        """
-        self.call("gln_tell_packs", fusion_bytes, seconds, seconds_without_packs)
-
-    def stats(self) -> Stats:
-        """Returns the communication statistics of this rank since its session was opened.
-
-        Raises:
-            FailedPreconditionError: The session is closed or inherited.
-        """
-        raw = _abi.Stats(ctypes.sizeof(_abi.Stats))
-        self.call("gln_get_stats", ctypes.byref(raw))
-        return Stats(*(getattr(raw, field.name) for field in fields(Stats)))
-
     def transports(self) -> str:
         """Returns the transport to each summer, such as "inproc: worker/0; shm: worker/1; tcp: summer/0".
 
@@ -463,31 +285,6 @@ class Session(Connection):
         text = ctypes.create_string_buffer(4096)
         self.call("gln_get_transports", text, len(text))
         return text.value.decode()
-
-    def tensor_plan(self, name: str) -> dict[str, Any]:
-        """Returns how the job sums a tensor: the JSON of gln_get_tensor_plan() as a dict.
-
-        Args:
-            name: Name that was passed to declare() or declare_accumulated().
-
-        Raises:
-            TypeError: The name is not a str.
-            InvalidArgumentError: This rank has declared no tensor of this name.
-            FailedPreconditionError: No plan has the tensor yet, or the session is closed or inherited.
-        """
-        _encoded(name)
-        pointer = self._open()
-        if name not in self._tensors:
-            raise InvalidArgumentError(f"this rank has declared no tensor {name!r}; its first push_pull declares it")
-        size = 1024
-        while True:
-            text = ctypes.create_string_buffer(size)
-            status = self._library.gln_get_tensor_plan(pointer, self._tensors[name], text, size)
-            # The tensor exists, so its text is too long for the buffer. A partition takes about 10 bytes of it.
-            if status != _abi.INVALID_ARGUMENT or size >= _MOST_PLAN_BYTES:
-                self._check(status, self._last_error(status))
-                return json.loads(text.value)
-            size *= 16
 
     def newcomers(self) -> int:
         """Returns how many workers wait for the next round of an elastic job.
@@ -543,25 +340,6 @@ def _handle(handle: int) -> int:
     if not isinstance(handle, int):
         raise TypeError(f"expected a handle, which push_pull_async() returns, not {type(handle).__name__}")
     return handle
-
-
-def _encoded(name: str) -> bytes:
-    if not isinstance(name, str):
-        raise TypeError(f"a tensor's name must be a str, not {name!r}")
-    if "\0" in name:
-        raise InvalidArgumentError(f"a tensor's name must not contain a NUL character, as {name!r} does")
-    try:
-        return name.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgumentError(f"a tensor's name must be UTF-8, which {name!r} is not: {error.reason}") from error
-
-
-def _int32(priority: int) -> int:
-    if not isinstance(priority, numbers.Integral):
-        raise TypeError(f"priority must be a whole number, not {priority!r}")
-    if not -(2**31) <= priority < 2**31:
-        raise InvalidArgumentError(f"priority must be a number from -2**31 to 2**31 - 1, not {priority}")
-    return int(priority)
 
 
 __all__ = ["DataType", "GleanerError", "GpuMemory", "Op", "RankInfo", "Session", "Stats"]

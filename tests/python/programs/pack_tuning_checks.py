@@ -60,7 +60,7 @@ def choosing(fusion_bytes: Optional[float]) -> Iterator[None]:
 
 
 def fusion_of(optimizer: torch.optim.Optimizer) -> Any:
-    return optimizer._gradients._fusion
+    return optimizer._gradients._packing.fusion
 
 
 def check_all_ranks_choose_the_same_threshold() -> None:

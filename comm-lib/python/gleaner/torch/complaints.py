@@ -42,3 +42,20 @@ def of_second_gradient(wait: str, name: str, is_overdue: bool, passes: int) -> s
         f"the gradient of {name} was computed more than {passes} times before "
         "optimizer.step() or synchronize(); raise backward_passes_per_step to accumulate gradients"
     )
+
+
+def of_graph(name: str) -> str:
+    """Returns the message for a gradient of `name` that backward(create_graph=True) has made."""
+    return (
+        f"backward(create_graph=True) has made a gradient of {name} with a graph, and averages have no graph: for a "
+        "penalty on gradients, use torch.autograd.grad(loss, parameters, create_graph=True), which averages nothing, "
+        "and call backward() for the loss with the penalty"
+    )
+
+
+def of_unfrozen(name: str) -> str:
+    """Returns the message for a gradient of `name`, which required none when CrossBarrier was called."""
+    return (
+        f"{name} required no gradient when CrossBarrier was called, and requires one now; call CrossBarrier before "
+        "parameters are frozen, or use DistributedOptimizer"
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Callable, Optional, Union
 
 import torch
@@ -21,17 +21,16 @@ from gleaner.torch.compression import Compressor
 from gleaner.torch.fingerprint import fingerprint_of
 from gleaner.torch.hooks import Hooks
 from gleaner.torch.joining_gradients import JoiningGradients
-from gleaner.torch.packing import Packing
-from gleaner.torch.packs import AUTO, Fusion
+from gleaner.torch.packing import packing_of
 from gleaner.torch.pass_count import PassCount
 from gleaner.torch.passes import Passes
+from gleaner.torch.postponing_gradients import PostponingGradients
 from gleaner.torch.roll_call import Roll, RollCall
 from gleaner.torch.slots import Slot
-from gleaner.torch.sparse_flights import SparseFlights
 from gleaner.torch.sparsity import Sparsity
 
 
-class Gradients(JoiningGradients):
+class Gradients(JoiningGradients, PostponingGradients):
     """Averages the gradients of one optimizer's parameters. Not thread safe: callers of finish() hold `lock`.
 
     An averaging round averages all gradients that backward() has computed since the previous averaging round. `wait`
@@ -72,6 +71,7 @@ class Gradients(JoiningGradients):
         fusion_bytes: Union[float, str, None] = None,
         sparsity: Optional[Sparsity] = None,
     ) -> None:
+        super().__init__()
         self._wait, self._given_name = wait, name
         names = {parameter: name for name, parameter in named_parameters}
         self._slots = [
@@ -81,26 +81,12 @@ class Gradients(JoiningGradients):
         self._passes = PassCount(passes_per_step, names)
         self._slot_of: dict[torch.nn.Parameter, Slot] = {each.parameter: each for each in self._slots}
         self._trainable = {each: None for each in self._slots if each.parameter.requires_grad}
-        self.sparse: SparseFlights | None = None
-        self._packing: Packing | None = None  # None: with `sparsity`
-        if sparsity is None:
-            self._packing = Packing(self._slots, fusion_bytes, compression)
-            self._flights, self._fusion = self._packing.flights, self._packing.fusion
-        else:
-            packet_bytes = None if fusion_bytes == AUTO else fusion_bytes
-            self._fusion = Fusion(packet_bytes or 0, (), 0, sparsity.share)
-            myself = weakref.ref(self)  # no cycle, so that __del__() runs when the program drops the optimizer
-            self._flights = self.sparse = SparseFlights(
-                self._slots[::-1],
-                sparsity,
-                packet_bytes,
-                compression,
-                prioritize,
-                lambda: myself().optimizer().param_groups,
-            )
+        myself = weakref.ref(self)  # no cycle, so that __del__() runs when the program drops the optimizer
+        self._packing = packing_of(
+            self._slots, sparsity, fusion_bytes, compression, prioritize, lambda: myself().optimizer().param_groups
+        )
+        self._flights, self.sparse = self._packing.flights, self._packing.sparse
         self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
-        self._overdue: dict[torch.nn.Parameter, Slot] = {}  # slots that postpone() left in flight
-        self._sent_zeros: set[Slot] = set()  # overdue slots without a gradient, for which this rank sent zeros
         self._without_gradient = self._slots  # slots without a gradient after the last averaging round
         self._hooks = {
             slot: Hooks(slot.parameter, self, place, with_before=self.is_tuning or slot.place is None)
@@ -127,7 +113,9 @@ class Gradients(JoiningGradients):
         self._flights.enter(session, name)
         self._flights.declare(reversed(self._trainable))
         self._fingerprinted = False  # whether a roll call of the Session has had the fingerprint of the parameters
-        self._roll = RollCall(session, f"{name}.roll", len(self._slots), self._fusion, self._flights.fingerprint)
+        self._roll = RollCall(
+            session, f"{name}.roll", len(self._slots), self._packing.fusion, self._flights.fingerprint
+        )
 
     def _reset_step(self) -> None:
         self._passes.reset()
@@ -150,9 +138,8 @@ class Gradients(JoiningGradients):
         """Forgets all gradients in flight and continues in `session`, that of an elastic job's next round."""
         self.abandon()
         self._steps = 0  # ranks that are new in this round count from 0
-        if self._packing is not None:
-            self._packing.restart()
-            self._flights, self._fusion = self._packing.flights, self._packing.fusion
+        self._packing.restart()
+        self._flights = self._packing.flights
         self._enter(session)
 
     def unhook(self, parameters: Iterable[torch.nn.Parameter]) -> None:
@@ -177,11 +164,6 @@ class Gradients(JoiningGradients):
     def in_flight(self) -> bool:
         """Whether gradients of this step are in flight."""
         return len(self._flights) > len(self._overdue)
-
-    @property
-    def overdue(self) -> Mapping[torch.nn.Parameter, Slot]:
-        """The parameters whose gradients postpone() left in flight, until finish()."""
-        return self._overdue
 
     @property
     def averaged(self) -> bool:
@@ -219,21 +201,14 @@ class Gradients(JoiningGradients):
     def _check_expected(self, slot: Slot) -> None:
         self._passes.check_not_failed()
         if torch.is_grad_enabled():
-            raise FailedPreconditionError(
-                f"backward(create_graph=True) has made a gradient of {slot.name} with a graph, and averages have no "
-                "graph: for a penalty on gradients, use torch.autograd.grad(loss, parameters, create_graph=True), "
-                "which averages nothing, and call backward() for the loss with the penalty"
-            )
+            raise FailedPreconditionError(complaints.of_graph(slot.name))
         if slot in self._flights:
             is_overdue = slot.parameter in self._overdue
             raise FailedPreconditionError(
                 complaints.of_second_gradient(self._wait, slot.name, is_overdue, self._passes.per_step)
             )
         if self._wait == "forward" and slot not in self._trainable:
-            raise FailedPreconditionError(
-                f"{slot.name} required no gradient when CrossBarrier was called, and requires one now; call "
-                "CrossBarrier before parameters are frozen, or use DistributedOptimizer"
-            )
+            raise FailedPreconditionError(complaints.of_unfrozen(slot.name))
 
     def start_averaging(self, inner: bool) -> bool:
         """Implements PassParticipant.start_averaging()."""
@@ -290,15 +265,15 @@ class Gradients(JoiningGradients):
     @property
     def is_tuning(self) -> bool:
         """Whether tune() may still change the packs. The same on all ranks."""
-        return self._packing is not None and self._packing.tuning is not None
+        return self._packing.tuning is not None
 
     def tune(self) -> None:
         """Changes the packs if the steps so far show better ones. Collective; call it at the end of each step."""
         if not (self.is_tuning and self._averaged):
             return
         if self._packing.tune(self._session, self._name, self._steps + 1, self._last_roll):
-            self._flights, self._fusion = self._packing.flights, self._packing.fusion
-            self._roll.follow(self._fusion, self._flights.fingerprint)
+            self._flights = self._packing.flights
+            self._roll.follow(self._packing.fusion, self._flights.fingerprint)
 
     def end_step(self) -> None:
         """Ends the step. A step without averages does not count in roll calls."""
@@ -363,54 +338,10 @@ class Gradients(JoiningGradients):
             slot.note()
             self._send(slot)
 
-    def postpone(self) -> None:
-        """Ends the step with all gradients in flight. Call finish() before the next forward pass uses a parameter.
-
-        Parameters without a gradient on this rank send zeros before the roll call tells whether another rank has one:
-        this rank might not call finish() again, and other ranks would wait for the zeros. With `sparsity` they would
-        change the history of these parameters, so this rank waits for the roll call if it lacks a gradient.
-        """
-        self.check_pass()
-        if self.sparse is None:
-            self._postpone_all()
-        else:
-            self._postpone_sparse(self.sparse)
-        self._passes.restart()
-        self._averaged = True
-        self._overdue = {each.parameter: each for each in self._flights.all()}
-        self.end_step()
-
-    def _postpone_all(self) -> None:
-        had = [each.parameter.grad is not None for each in self._slots]
-        self._sent_zeros = {each for each in self._trainable if each.parameter.grad is None}
-        for slot in self._unsent:
-            if not slot.is_as_noted():
-                raise self._changed(slot)
-        self._send_without(each for each in self._trainable if each not in self._flights)
-        self._call_roll(had)
-
-    def _postpone_sparse(self, flights: SparseFlights) -> None:
-        self._begin_round(self._to_average())
-        if len(flights) < len(self._trainable):
-            self._send_without(each for each in self._had(self._checked_roll()) if each not in flights)
-        flights.postpone()
-        self._without_gradient = [each for each in self._slots if each.parameter.grad is None]
-
     def _checked_roll(self) -> Roll:
         roll = self._roll.finish()
         roll.check()
         return roll
-
-    def finish(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Waits until the gradients of `parameters`, which postpone() left in flight, are averages."""
-        if self._roll.pending:
-            self._sent_zeros.difference_update(self._had(self._checked_roll()))
-        slots = [self._overdue.pop(parameter) for parameter in parameters]
-        changed = self._flights.finish(slots)
-        if changed:
-            raise self._changed(changed[0])
-        for slot in self._sent_zeros.intersection(slots):  # no rank has a gradient, so no step may change it
-            slot.parameter.grad = None
 
     def _changed(self, slot: Slot) -> FailedPreconditionError:
         return FailedPreconditionError(complaints.of_use(self._wait, slot.name, "changed"))

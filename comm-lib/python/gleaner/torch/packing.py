@@ -1,9 +1,12 @@
-"""The packs of one optimizer: at first by a guess, then by what the first steps show (pack_tuning.py)."""
+"""Which flights send the gradients of one optimizer: those of chunks with sparsity, else those of packs.
+
+Packs are made by a guess at first, then by what the first steps show (pack_tuning.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Optional, Union
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, Optional, Union
 
 from gleaner.session import Session
 from gleaner.torch.compression import Compressor
@@ -13,6 +16,8 @@ from gleaner.torch.packs import AUTO, Fusion
 from gleaner.torch.roll_call import Roll
 from gleaner.torch.sent_tensors import sent_tensors
 from gleaner.torch.slots import Slot
+from gleaner.torch.sparse_flights import SparseFlights
+from gleaner.torch.sparsity import Sparsity
 
 
 class Packing:
@@ -29,6 +34,7 @@ class Packing:
 
     flights: Flights
     fusion: Fusion
+    sparse = None
     tuning: Optional[PackTuning]  # until its decision; None: there is nothing to decide
 
     def __init__(self, slots: Sequence[Slot], fusion_bytes: Union[float, str, None], compression: Compressor) -> None:
@@ -76,3 +82,51 @@ class Packing:
         self.fusion = Fusion.of([each.parameter for each in ordered], fusion_bytes)
         sent = sent_tensors(ordered, self.fusion, first_number)
         self.flights = Flights(sent, self.fusion.fingerprint, self._compression)
+
+
+class ChunkPacking:
+    """Has the functions of Packing for the flights of important chunks, which are never tuned.
+
+    Args:
+        slots: All slots of the optimizer.
+        sparsity: The settings.
+        fusion_bytes: As in DistributedOptimizer().
+        compression: As in SparseFlights.
+        prioritize: As in SparseFlights.
+        groups: As in SparseFlights.
+
+    Raises:
+        InvalidArgumentError: As in SparseFlights.
+    """
+
+    tuning = None
+
+    def __init__(
+        self,
+        slots: Sequence[Slot],
+        sparsity: Sparsity,
+        fusion_bytes: Union[float, str, None],
+        compression: Compressor,
+        prioritize: bool,
+        groups: Callable[[], Sequence[Mapping[str, Any]]],
+    ) -> None:
+        packet_bytes = None if fusion_bytes == AUTO else fusion_bytes
+        self.fusion = Fusion(packet_bytes or 0, (), 0, sparsity.share)
+        self.flights = self.sparse = SparseFlights(slots[::-1], sparsity, packet_bytes, compression, prioritize, groups)
+
+    def restart(self) -> None:
+        """Does nothing: chunks are the same in each session."""
+
+
+def packing_of(
+    slots: Sequence[Slot],
+    sparsity: Optional[Sparsity],
+    fusion_bytes: Union[float, str, None],
+    compression: Compressor,
+    prioritize: bool,
+    groups: Callable[[], Sequence[Mapping[str, Any]]],
+) -> Union[Packing, ChunkPacking]:
+    """Returns the packing of an optimizer. The arguments are those of ChunkPacking; `sparsity` None: of packs."""
+    if sparsity is None:
+        return Packing(slots, fusion_bytes, compression)
+    return ChunkPacking(slots, sparsity, fusion_bytes, compression, prioritize, groups)
