@@ -5,21 +5,29 @@ The coordinator that rank 0 has started ends soon after the last rank has left. 
 
 from __future__ import annotations
 
+import os
 import time
-from pathlib import Path
 
 import torch.distributed as dist
 from gleaner.torch.distributed import job
 
 
-def children() -> list[str]:
-    return [child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()]
+def has_child() -> bool:
+    """Returns whether this process has a child, also a zombie, which stays for another thread to reap.
+
+    /proc/self/task/*/children would tell, too, but a file there goes with its thread, which may end while it is read.
+    """
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 dist.init_process_group("gleaner")
-assert children(), "the coordinator is no child"
+assert has_child(), "the coordinator is no child"
 dist.destroy_process_group()
 job.leave()  # PyTorch 1.13 leaves the job only when the process ends
-while children():
+while has_child():
     time.sleep(0.02)
 print("reaped", flush=True)
