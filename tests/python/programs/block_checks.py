@@ -11,8 +11,8 @@ import gleaner.torch as gln
 import numpy
 import torch
 from checking import raises, run_checks
-from gleaner import InvalidArgumentError
-from small_training import distributed, momentum, net
+from gleaner import FailedPreconditionError, InvalidArgumentError
+from small_training import distributed, loss_of, momentum, net, same_on_all_ranks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "docs"))
 from blocks_reference import Codec, Sums
@@ -76,6 +76,28 @@ def check_crossing_compresses() -> None:
     optimizer.synchronize()
     changed = int((model.weight.grad != 0).sum())
     assert changed <= 16 * 3, changed
+
+
+def check_a_second_pass_of_a_step_needs_backward_passes_per_step() -> None:
+    """The second pass would send the average of the first one again."""
+    for options in (
+        {"compression": gln.Compression.int8},
+        {"compression": gln.Compression.top_k, "fusion_bytes": math.inf},
+        {"sparsity": gln.Sparsity(0.5, 0, chunk_elements=100)},
+    ):
+        model = net()
+        optimizer = distributed(model, **options)
+        loss_of(model, gln.rank(), 0).backward()
+        told = raises(FailedPreconditionError, lambda model=model: loss_of(model, gln.rank(), 1).backward())
+        assert "backward_passes_per_step=" in told
+        optimizer.zero_grad()
+        for step in range(2, 4):
+            loss_of(model, gln.rank(), step).backward()
+            torch.autograd.grad(loss_of(model, gln.rank(), step), model.first.weight)  # adds nothing
+            model.zero_grad(set_to_none=False)  # not by the optimizer
+        loss_of(model, gln.rank(), 4).backward()
+        optimizer.step()
+        assert same_on_all_ranks(model)
 
 
 def check_a_nan_reaches_all_ranks() -> None:

@@ -59,3 +59,12 @@ def of_unfrozen(name: str) -> str:
         f"{name} required no gradient when CrossBarrier was called, and requires one now; call CrossBarrier before "
         "parameters are frozen, or use DistributedOptimizer"
     )
+
+
+def of_added_average(name: str) -> str:
+    """Returns the message for a gradient of `name` that backward() adds to an average of the same step."""
+    return (
+        f"backward() added to the gradient of {name}, which is an average of this step already, and compression in "
+        "blocks or sparsity would count that average again: pass backward_passes_per_step= for several backward passes "
+        "in a step, or call optimizer.zero_grad() before backward() to drop the average"
+    )

@@ -32,6 +32,11 @@ class Compressor(Protocol):
         """Returns the average of the tensors that ranks sent, `tensor`, with the shape and type of the original."""
 
 
+def has_codec(compression: Any) -> bool:
+    """Returns whether `compression` sends tensors of float32 in blocks."""
+    return isinstance(getattr(compression, "sent_as", None), Codec)
+
+
 def sent_as(compression: Any, tensor: torch.Tensor) -> Optional[SentAs]:
     """Returns how the library sends `tensor`; None: compress() makes the tensor to send."""
     how = getattr(compression, "sent_as", None) if tensor.dtype == torch.float32 else None

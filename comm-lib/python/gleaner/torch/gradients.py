@@ -17,7 +17,7 @@ from gleaner.errors import FailedPreconditionError, GleanerError
 from gleaner.session import Session
 from gleaner.torch import complaints
 from gleaner.torch.chunks import Runs
-from gleaner.torch.compression import Compressor
+from gleaner.torch.compression import Compressor, has_codec
 from gleaner.torch.fingerprint import fingerprint_of
 from gleaner.torch.hooks import Hooks
 from gleaner.torch.joining_gradients import JoiningGradients
@@ -49,6 +49,9 @@ class Gradients(JoiningGradients, PostponingGradients):
     The constructor declares all parameters that require a gradient, from the last to the first, which is the order in
     which backward() computes gradients. A parameter's priority is its place among `named_parameters`. Without
     `prioritize` all priorities are equal, and gradients are sent in the order of declaration.
+
+    Averages of several averaging rounds of a step add up. With `sparsity` or compression in blocks they can't, since a
+    rest of each gradient is kept for later: a gradient that backward() adds to an average of this step is an error.
 
     With `sparsity` only important chunks of gradients are sent (sparse_flights.py), and `sparse` is not None.
 
@@ -86,10 +89,13 @@ class Gradients(JoiningGradients, PostponingGradients):
             self._slots, sparsity, fusion_bytes, compression, prioritize, lambda: myself().optimizer().param_groups
         )
         self._flights, self.sparse = self._packing.flights, self._packing.sparse
+        # Slots with an average of this step; True: a further gradient is added to it. Empty if averages may add up.
+        self._averages: dict[Slot, bool] = {}
+        self._averages_add_up = sparsity is None and not has_codec(compression)
         self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
         self._without_gradient = self._slots  # slots without a gradient after the last averaging round
         self._hooks = {
-            slot: Hooks(slot.parameter, self, place, with_before=self.is_tuning or slot.place is None)
+            slot: Hooks(slot.parameter, self, place, self.is_tuning or slot.place is None or not self._averages_add_up)
             for place, slot in enumerate(self._slots)
             if slot.parameter.is_floating_point()
         }
@@ -119,6 +125,7 @@ class Gradients(JoiningGradients, PostponingGradients):
 
     def _reset_step(self) -> None:
         self._passes.reset()
+        self._averages.clear()
         self._averaging_rounds = 0  # averaging rounds since the last step
         self._averaged = False
 
@@ -180,8 +187,11 @@ class Gradients(JoiningGradients, PostponingGradients):
         # share memory only in this case: autograd copies a shared gradient that is not a view, and adds any gradient to
         # an existing parameter.grad.
         slot = self._slots[place]
-        if gradient._is_view() and slot.parameter.grad is None:
+        earlier = slot.parameter.grad
+        if gradient._is_view() and earlier is None:
             slot.is_view = True
+        if slot in self._averages:  # torch.autograd.grad() comes here, too, and does not add its gradient
+            self._averages[slot] = earlier is not None and bool(earlier.any())
 
     def on_gradient(self, place: int) -> None:
         """Handles a gradient that autograd has added to parameter.grad. Sends it if this is the step's last pass."""
@@ -207,6 +217,9 @@ class Gradients(JoiningGradients, PostponingGradients):
             raise FailedPreconditionError(
                 complaints.of_second_gradient(self._wait, slot.name, is_overdue, self._passes.per_step)
             )
+        if self._averages.get(slot):
+            raise FailedPreconditionError(complaints.of_added_average(slot.name))
+        self._averages.pop(slot, None)
         if self._wait == "forward" and slot not in self._trainable:
             raise FailedPreconditionError(complaints.of_unfrozen(slot.name))
 
@@ -256,10 +269,12 @@ class Gradients(JoiningGradients, PostponingGradients):
     def begin_step(self) -> None:
         """Begins an evaluation of a closure. Its gradients count as not averaged, whatever came before."""
         self._averaged = False
+        self._averages.clear()
 
     def restart(self) -> None:
         """Forgets the gradients that no averaging round has averaged, since the program has zeroed them."""
         self._unsent.clear()
+        self._averages.clear()
         self._passes.restart()
 
     @property
@@ -280,6 +295,7 @@ class Gradients(JoiningGradients, PostponingGradients):
         self._steps += self._averaged
         self._averaging_rounds = 0
         self._averaged = False
+        self._averages.clear()
         self._session.step()
 
     def _begin_round(self, slots: Iterable[Slot]) -> None:
@@ -313,12 +329,15 @@ class Gradients(JoiningGradients, PostponingGradients):
             missing = [each for each in self._had(roll) if each not in self._flights]
             self._send_without(missing)
             self._flights.send_incomplete()
-            changed = self._flights.finish(self._flights.all())
+            sent = self._flights.all()
+            changed = self._flights.finish(sent)
         finally:
             self._forget_in_flight()
         roll.check()
         if changed:
             raise self._changed(changed[0])
+        if not self._averages_add_up:
+            self._averages.update(dict.fromkeys(sent, True))
         if self.is_tuning:
             self._packing.tuning.readiness.end_round()
             self._last_roll = roll
