@@ -19,6 +19,11 @@ COMPRESSION = "distributed_compression.py"
 PROGRAM_2 = "distributed_torch_2_checks.py"
 LOST = "distributed_lost.py"
 DIFFERENCES = "distributed_differences.py"
+SETTINGS = {  # by difference: settings of the two ranks, which their errors name
+    "seed": ("Compression.random_k(kept=16, seed=0)", "Compression.random_k(kept=16, seed=1)"),
+    "later_compression": ("Compression.none", "Compression.bf16"),
+    "compression_of_one_rank": ("Compression.fp16", "Compression.none"),
+}
 RANKS = 3
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -97,8 +102,10 @@ def test_lost_ranks_are_named_without_a_launcher_of_gleaner() -> None:
 def test_ranks_that_differ_get_errors(difference: str) -> None:
     ranks = 3 if difference.endswith("in_parts") else 2  # two ranks reduce small tensors in one call
     done = run_job(DIFFERENCES, difference, workers=ranks, summers=0)
-    assert len(re.findall(r"^\[worker \d\] error: ", done.stdout, re.MULTILINE)) == ranks, done.stdout + done.stderr
+    errors = re.findall(r"^\[worker \d\] error: .*", done.stdout, re.MULTILINE)
+    assert len(errors) == ranks, done.stdout + done.stderr
     assert "Timed out" not in done.stdout
+    assert all(setting in error for error in errors for setting in SETTINGS.get(difference, ())), errors
 
 
 def test_jobs_with_local_ranks_are_refused() -> None:

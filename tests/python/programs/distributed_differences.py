@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import datetime
 import sys
+from typing import Any
 
-import gleaner.torch.distributed  # noqa: F401
+import gleaner.torch.distributed as backend
 import torch
 import torch.distributed as dist
+from gleaner.torch import Compression
 
 dist.init_process_group("gleaner", timeout=datetime.timedelta(seconds=30))
 IS_FIRST = dist.get_rank() == 0
@@ -25,6 +27,16 @@ def gather_or_reduce() -> None:
         dist.all_reduce(torch.ones(4))
 
 
+# Sums a tensor `before` times as it is. Then rank 0 sets the compressor `first`, and rank 1 `second`, or None: none.
+def compressed_sums(first: Any, second: Any, before: int = 0) -> None:
+    for _ in range(before):
+        dist.all_reduce(torch.ones(300_000))
+    if IS_FIRST or second is not None:
+        backend.set_compression(first if IS_FIRST else second)
+    dist.all_reduce(torch.ones(300_000))
+
+
+RANDOM = [Compression.random_k(seed=seed, error_feedback=False) for seed in range(2)]
 DIFFERENCES = {
     "size": lambda: dist.all_reduce(torch.ones(4 if IS_FIRST else 5)),
     "size_of_plan": lambda: dist.all_reduce(torch.ones(300_000 if IS_FIRST else 400_000)),
@@ -37,6 +49,9 @@ DIFFERENCES = {
     "type_of_broadcast": lambda: dist.broadcast(torch.ones(4, dtype=TYPE), 0),
     "root": lambda: dist.broadcast(torch.ones(4), dist.get_rank()),
     "collective": gather_or_reduce,
+    "seed": lambda: compressed_sums(*RANDOM),
+    "later_compression": lambda: compressed_sums(Compression.none, Compression.bf16, before=2),
+    "compression_of_one_rank": lambda: compressed_sums(Compression.fp16, None),
 }
 
 try:

@@ -24,7 +24,7 @@ from gleaner.exchange import PushPullOptions
 from gleaner.groups import NOTHING, Block, Group
 from gleaner.session import Session
 from gleaner.torch.distributed import memory, reductions
-from gleaner.torch.distributed.compression import label
+from gleaner.torch.distributed.compression import label, told
 from gleaner.torch.distributed.job import count_before
 from gleaner.torch.distributed.tasks import Tasks
 from gleaner.torch.distributed.works import GleanerWork, RequestWork, TaskWork
@@ -42,6 +42,8 @@ SLOTS = 32
 # At most this many names of tensors of a group, and groups with such names only among the first numbers. Sums beyond
 # go by calls, so that the plan does not grow without bound.
 MOST_NAMES = 1024
+# Bytes of the text by which ranks compare the first sum of a type and size. The longest text has about 100.
+CALL_BYTES = 128
 MOST_NUMBERS = 512
 
 
@@ -77,8 +79,14 @@ class Collectives:
         self._may_push_pull = list(members) == sorted(members) and count_before(number) < MOST_NUMBERS
         self._number = number
         self._sums: dict[tuple[torch.dtype, int], int] = {}  # number of sums by push_pull, of each type and size
+        self._to_compare: set[tuple[torch.dtype, int]] = set()  # types and sizes without a sum since set_sent_as()
         self._last: dict[str, _Last] = {}  # the last work under each name
-        self.sent_as: Optional[SentAs] = None  # how sums of float32 by push_pull travel
+        self._sent_as: Optional[SentAs] = None  # how sums of float32 by push_pull travel
+
+    def set_sent_as(self, sent_as: Optional[SentAs]) -> None:
+        """Sets how sums of float32 by push_pull travel. The next sum of each size compares this with other ranks."""
+        self._sent_as = sent_as
+        self._to_compare = set(self._sums)
 
     def close(self) -> None:
         """Ends the group's thread after its works, and removes the group."""
@@ -360,10 +368,13 @@ class Collectives:
         return slots >= SLOTS or len(self._last) < MOST_NAMES
 
     def _push_pull(self, tensor: torch.Tensor, op: str, timeout: Optional[float]) -> GleanerWork:
-        count = self._sums.get((tensor.dtype, tensor.numel()), 0)
-        self._sums[tensor.dtype, tensor.numel()] = count + 1
+        key = tensor.dtype, tensor.numel()
+        count = self._sums.get(key, 0)
+        self._sums[key] = count + 1
+        compares = count == 0 or key in self._to_compare
+        self._to_compare.discard(key)
         dtype = str(tensor.dtype).rpartition(".")[2]
-        sent_as = self.sent_as if tensor.dtype == torch.float32 else None
+        sent_as = self._sent_as if tensor.dtype == torch.float32 else None
         members = self._group.members if sent_as is None else None  # only groups of all ranks compress
         name = f"all_reduce.{self._number}.{dtype}.{tensor.numel()}.{count % SLOTS}{label(sent_as)}"
         options = PushPullOptions(average=op == "AVG", name=name, in_place=True, members=members, sent_as=sent_as)
@@ -372,15 +383,15 @@ class Collectives:
         earlier = [
             last for key, last in self._last.items() if not last.has_ended.is_set() and last.meets(key == name, place)
         ]
-        if earlier or count == 0:
+        if earlier or compares:
             # The calling thread must not wait for the sums that have the name or the memory, or for other ranks.
             memory.settle(tensor)
 
             def task(wait: Callable[[int], None]) -> None:
                 for last in earlier:
                     self._end(last)
-                if count == 0:
-                    self._agree_on(tensor, op, wait)
+                if compares:
+                    self._agree_on(tensor, op, sent_as, self._gather_now if count == 0 else self._gather_changes, wait)
                 wait(exchange.push_pull_async(self.session, TORCH, tensor.detach(), options))
 
             work: GleanerWork = self._submit("all_reduce", task, [tensor], timeout)
@@ -398,18 +409,39 @@ class Collectives:
         elif not last.has_ended.wait(self.timeout):
             raise DeadlineExceededError("all_reduce: an earlier sum of this size has not ended")
 
-    def _agree_on(self, tensor: torch.Tensor, op: str, wait: Callable[[int], None]) -> None:
-        """Raises an error if another rank sums another type or number of elements: their names would never meet."""
-        own = torch.tensor([reductions.kind(tensor, op), tensor.numel()])
-        told = self._gather_now(own, wait)
-        for rank, other in enumerate(told):
+    def _agree_on(
+        self,
+        tensor: torch.Tensor,
+        op: str,
+        sent_as: Optional[SentAs],
+        gather: Callable[[torch.Tensor, Callable[[int], None]], torch.Tensor],
+        wait: Callable[[int], None],
+    ) -> None:
+        """Raises an error if another rank sums another type, size or compression: their names would never meet."""
+        call = f"{reductions.described(reductions.kind(tensor, op), tensor.numel())} with {told(sent_as)}"
+        own = torch.tensor(list(call.encode().ljust(CALL_BYTES)), dtype=torch.uint8)
+        for rank, other in enumerate(gather(own, wait)):
             if not torch.equal(other, own):
-                del self._sums[tensor.dtype, tensor.numel()]  # the next sum asks again
-                calls = [reductions.described(*each.tolist()) for each in (own, other)]
+                self._sums.pop((tensor.dtype, tensor.numel()), None)  # the next sum asks again
+                others_call = bytes(other.tolist()).decode().rstrip()
                 raise InvalidArgumentError(
-                    f"all_reduce: rank {self.rank} of the group calls {calls[0]}, and rank {rank} {calls[1]}; "
-                    "all ranks must make the same calls in the same order, with the same sizes, types and reductions"
+                    f"all_reduce: rank {self.rank} of the group calls {call}, and rank {rank} {others_call}; all ranks "
+                    "must make the same calls in the same order, with the same sizes, types and reductions, and "
+                    "the same compression (gleaner.torch.distributed.set_compression)"
                 )
+
+    def _gather_changes(self, own: torch.Tensor, wait: Callable[[int], None]) -> torch.Tensor:
+        """Does what _gather_now() does for bytes, as a push_pull.
+
+        A rank that has not called set_compression() waits in a push_pull of its own meanwhile. The coordinator detects
+        such a deadlock of push_pulls, and names both tensors.
+        """
+        rows = torch.zeros((self.size, own.numel()), dtype=torch.int32)
+        rows[self.rank] = own
+        name, members = f"set_compression.{self._number}", self._group.members
+        options = PushPullOptions(average=False, name=name, in_place=True, members=members)
+        wait(exchange.push_pull_async(self.session, TORCH, rows, options))
+        return rows.to(torch.uint8)
 
     # Parts of the above
 

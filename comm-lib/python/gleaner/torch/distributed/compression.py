@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch.distributed as dist
 
-from gleaner.codec import Codec, SentAs
+from gleaner.codec import Codec, Method, SentAs
 from gleaner.errors import InvalidArgumentError
+from gleaner.session import DataType
 from gleaner.torch.compression import Compression
+
+# By how it sends elements: the name of each compressor in Compression.
+_NAMES: dict[Union[DataType, Method], str] = {
+    DataType.FLOAT16: "fp16",
+    DataType.BFLOAT16: "bf16",
+    Method.INT8: "int8",
+    Method.INT4: "dithering",
+    Method.SIGN: "one_bit",
+    Method.TOP_K: "top_k",
+    Method.RANDOM_K: "random_k",
+}
 
 
 def sent_as_of_group(compression: Any) -> Optional[SentAs]:
@@ -43,10 +55,21 @@ def label(sent_as: Optional[SentAs]) -> str:
     return f".as_{sent_as.name.lower()}"
 
 
+def told(sent_as: Optional[SentAs]) -> str:
+    """Returns the compressor by which sums travel like this, as a program passes it to set_compression()."""
+    if sent_as is None:
+        return "Compression.none"
+    if not isinstance(sent_as, Codec):
+        return f"Compression.{_NAMES[sent_as]}"
+    kept = f"kept={sent_as.kept}, " if sent_as.kept else ""
+    return f"Compression.{_NAMES[sent_as.method]}({kept}seed={sent_as.seed})"
+
+
 def set_compression(compression: Any, group: Any = None) -> None:
     """Sends sums and averages of float32 that go through summers (from 1 MiB on) compressed from now on.
 
-    Collective: all ranks of the group call this between the same collectives.
+    Collective: all ranks of the group call this between the same collectives. The next sum of each size compares the
+    compression of all ranks: if ranks differ, it fails on all of them with an InvalidArgumentError that names both.
 
     Args:
         compression: Compression.none, or Compression.fp16 or another compressor of gleaner.torch.Compression without

@@ -36,7 +36,7 @@ class Layers:
             if depth() not in self._by_depth:
                 session, number, members = self._arguments
                 here = Collectives(session, number + _NUMBERS * depth(), members, self._timeout)
-                here.sent_as = self._sent_as
+                here.set_sent_as(self._sent_as)
                 self._by_depth[depth()] = here
             return self._by_depth[depth()]
 
@@ -50,7 +50,7 @@ class Layers:
         with self._lock:
             self._sent_as = sent_as
             for each in self._by_depth.values():
-                each.sent_as = sent_as
+                each.set_sent_as(sent_as)
 
     def close(self) -> None:
         with self._lock:
