@@ -32,11 +32,16 @@ def ours(name: str, *more: str) -> Contender:
 
     @undisturbed
     def train(part: Part, flags: list[str]) -> Steps:
-        with tempfile.TemporaryDirectory(prefix="gleaner-training-") as folder:
-            command = [PYTHON, str(WORKER), name, *more, *flags, "--meeting", f"{folder}/meeting"]
-            return ranks.steps_of(jobs.run(part, command, environment=OF_OURS), part.n)
+        return ranks.steps_of(lines_of(part, [name, *more, *flags]), part.n)
 
     return train
+
+
+def lines_of(part: Part, flags: list[str]) -> list[dict[str, Any]]:
+    """Runs a job of workers with Gleaner. Returns the objects that they wrote."""
+    with tempfile.TemporaryDirectory(prefix="gleaner-training-") as folder:
+        command = [PYTHON, str(WORKER), *flags, "--meeting", f"{folder}/meeting"]
+        return jobs.run(part, command, environment=OF_OURS)
 
 
 def gloos(name: str, *more: str) -> Contender:

@@ -40,6 +40,14 @@ def vgg(tensors: Tensors) -> Iterator[Work]:
         yield module, members, elements(members) * (side**2 if part == "features" else 1)
 
 
+def alexnet(tensors: Tensors) -> Iterator[Work]:
+    """Yields the layers of AlexNet with images of 227 pixels. Poolings follow the first two convolutions."""
+    for module, members in layers_of(tensors):
+        part, number = module.split(".")
+        side = 1 if part == "classifier" else 55 if int(number) < 4 else 27 if int(number) < 8 else 13
+        yield module, members, elements(members) * side**2
+
+
 def resnet(tensors: Tensors) -> Iterator[Work]:
     """Yields the layers of ResNet.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 if __package__:
@@ -45,6 +45,17 @@ class Trace:
     def bytes(self) -> int:
         return sum(layer.bytes for layer in self.layers)
 
+    @property
+    def seconds(self) -> float:
+        return sum(layer.forward + layer.backward for layer in self.layers)
+
+    def without_overlap(self) -> Trace:
+        """Returns the trace of a machine whose gradients all exist only at the end of the backward pass: the last
+        layer, which is the first of the backward pass, takes its whole time."""
+        whole = sum(each.backward for each in self.layers)
+        layers = [replace(each, backward=0.0) for each in self.layers[:-1]]
+        return replace(self, layers=(*layers, replace(self.layers[-1], backward=whole)))
+
     def slowed(self, factor: float) -> Trace:
         """Returns the trace of a machine that takes `factor` times as long."""
         layers = [Layer(each.name, each.forward * factor, each.backward * factor, each.tensors) for each in self.layers]
@@ -67,6 +78,12 @@ PUBLISHED = {
         "TensorFlow, Benchmarks (May 2017): 144 images/s on one P100, batches of 32",
         "20gbit",
         operations.vgg,
+    ),
+    "alexnet": Published(
+        128 / 1670,
+        "Sun et al., GradientFlow (2019), section 2.3.3: 1670 images/s on one Pascal GPU, batches of 128",
+        "56gbit",
+        operations.alexnet,
     ),
     "resnet50": Published(
         0.163,

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,22 @@ import torch.distributed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from training import traces
 from training.network import TimedNetwork
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The processor time of this process, and the bytes that all interfaces of its host have sent (proc(5))."""
+
+    processor_seconds: float
+    sent_bytes: int
+
+    @classmethod
+    def now(cls) -> Usage:
+        lines = Path("/proc/self/net/dev").read_text().splitlines()[2:]
+        return cls(time.process_time(), sum(int(line.rpartition(":")[2].split()[8]) for line in lines))
+
+    def __sub__(self, earlier: Usage) -> Usage:
+        return Usage(self.processor_seconds - earlier.processor_seconds, self.sent_bytes - earlier.sent_bytes)
 
 
 @dataclass
@@ -64,17 +81,41 @@ class Checks(torch.optim.Optimizer):
                 raise RuntimeError(f"in step {step} an average is {found[0]} ... {found[1]}, not {wanted}")
 
 
+class SparseChecks(torch.optim.Optimizer):
+    """Checks averages of sparse communication: gradients in chunks that are not sent are 0, and so are those within a
+    tensor, at which a chunk may begin or end."""
+
+    def __init__(self, network: TimedNetwork, rank: int, ranks: int) -> None:
+        super().__init__(network.parameters(), {})
+        self._network_gradients, self._change = network.gradients, (ranks - 1) / 2 - rank
+
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> None:
+        wanted = self._network_gradients.value + self._change
+        for parameter in (parameter for group in self.param_groups for parameter in group["params"]):
+            found = parameter.grad[[0, -1]].tolist()
+            if not all(each == 0 or math.isclose(each, wanted, rel_tol=1e-5) for each in found):
+                raise RuntimeError(f"an average is {found[0]} ... {found[1]}, neither {wanted} nor 0")
+
+
 @contextlib.contextmanager
-def gleaner(network: TimedNetwork, contender: str) -> Iterator[Training]:
+def gleaner(network: TimedNetwork, arguments: argparse.Namespace) -> Iterator[Training]:
     import gleaner.torch as gln
 
     gln.init()
-    prioritize = not contender.endswith("unordered")
-    checks = Checks(network, gln.size())
-    if contender.startswith("cross"):
-        optimizer = gln.CrossBarrier(checks, network, prioritize=prioritize)
+    prioritize = not arguments.contender.endswith("unordered")
+    if arguments.contender.startswith("cross"):
+        optimizer = gln.CrossBarrier(Checks(network, gln.size()), network, prioritize=prioritize)
     else:
-        optimizer = gln.DistributedOptimizer(checks, network.named_parameters(), prioritize=prioritize)
+        share = arguments.share
+        sparsity = None if share is None else gln.Sparsity(share, warm_up_steps=0, momentum=0)
+        optimizer = gln.DistributedOptimizer(
+            SparseChecks(network, gln.rank(), gln.size()) if sparsity else Checks(network, gln.size()),
+            network.named_parameters(),
+            prioritize=prioritize,
+            compression=getattr(gln.Compression, arguments.compression),
+            fusion_bytes=arguments.fusion_bytes,
+            sparsity=sparsity,
+        )
     yield Training(gln.rank(), network, optimizer)
     gln.shutdown()
 
@@ -119,7 +160,7 @@ def contender(network: TimedNetwork, arguments: argparse.Namespace) -> contextli
     if arguments.contender == "ddp-gleaner":
         return backend_gleaner(network, arguments)
     if arguments.contender.startswith(("cross", "barrier")):
-        return gleaner(network, arguments.contender)
+        return gleaner(network, arguments)
     return gloo(network, arguments)
 
 
@@ -131,6 +172,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--bucket-mib", type=float, default=25)
+    parser.add_argument("--without-overlap", action="store_true", help="make all gradients at the end of backward")
+    parser.add_argument("--compression", default="none", help="compression of barrier (none)")
+    parser.add_argument("--fusion-bytes", type=int, help="threshold of packs of barrier (no packs)")
+    parser.add_argument("--share", type=float, help="share of chunks that barrier does not send (dense)")
     parser.add_argument(
         "--meeting", type=Path, help="new file through which the ranks of torch.distributed find each other"
     )
@@ -142,14 +187,19 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(1)
-    network = TimedNetwork(traces.load(arguments.trace).slowed(arguments.slower))
+    trace = traces.load(arguments.trace).slowed(arguments.slower)
+    network = TimedNetwork(trace.without_overlap() if arguments.without_overlap else trace)
     with contender(network, arguments) as training:
         for step in range(arguments.warmup + arguments.steps):
+            if step == arguments.warmup:
+                before = Usage.now()
             network.gradients.value = float(training.rank + step)
             training.step()
+        used = vars(Usage.now() - before)
         training.forward()  # a step lasts until the next one begins
         begins = network.processor.begins[arguments.warmup :]
-        print(json.dumps({"rank": training.rank, "step_begins": begins[:-1], "step_ends": begins[1:]}), flush=True)
+        times = {"step_begins": begins[:-1], "step_ends": begins[1:]}
+        print(json.dumps({"rank": training.rank, **times, **used}), flush=True)
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ def test_plans_of_unequal_machines_come_close_to_the_bound(seed):
     assert result["seconds"] <= result["bound_seconds"] * 1.005
 
 
-@pytest.mark.parametrize("model", ["vgg16", "resnet50", "gpt2_small", "bert_large"])
+@pytest.mark.parametrize("model", ["alexnet", "vgg16", "resnet50", "gpt2_small", "bert_large"])
 @pytest.mark.parametrize(("n", "k"), [(8, 4), (32, 16), (8, 0), (8, 8)])
 def test_real_models(model, n, k):
     path = MODELS / f"{model}.json"

@@ -43,6 +43,7 @@ BERT_TOKEN = 24 * (12 * 1024**2 + 2 * 512 * 1024)
 @pytest.mark.parametrize(
     ("model", "giga"),
     [
+        ("alexnet", 0.72),
         ("vgg16", 15.5),
         ("resnet50", 4.1),
         ("gpt2_small", GPT2_TOKEN * 1024 / 1e9),
