@@ -2,9 +2,9 @@
 
     parameters.py LIST FUSION_BYTES STEPS
 
-LIST: a file as in examples/models, with the gradients in the order of backward(). FUSION_BYTES: a number, inf or None.
-Writes the times of backward() in its steps (step_times.py), which end when all averages are in place. Other work is not
-in these times, and backward() itself only multiplies each gradient by a constant."""
+LIST: a file as in examples/models, with the gradients in the order of backward(). FUSION_BYTES: a number, inf, auto or
+None. Writes the times of backward() in its steps (step_times.py), which end when all averages are in place. Other work
+is not in these times, and backward() itself only multiplies each gradient by a constant."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from pathlib import Path
 import gleaner.torch as gln
 import torch
 from step_times import WARMUP, StepTimes
+
+TUNING = 3  # steps at whose end "auto" chooses packs
 
 
 def loss_of(parameters: list[torch.nn.Parameter], gradients: list[torch.Tensor]) -> torch.Tensor:
@@ -27,7 +29,8 @@ def loss_of(parameters: list[torch.nn.Parameter], gradients: list[torch.Tensor])
 
 def main() -> None:
     listed = json.loads(Path(sys.argv[1]).read_text())
-    fusion_bytes = None if sys.argv[2] == "None" else float(sys.argv[2])
+    named = {"None": None, "auto": "auto"}
+    fusion_bytes = named[sys.argv[2]] if sys.argv[2] in named else float(sys.argv[2])
     gln.init()
     torch.set_num_threads(1)
     gradients = [torch.full((each["bytes"] // 4,), gln.rank() + 0.5) for each in reversed(listed)]
@@ -36,13 +39,14 @@ def main() -> None:
     optimizer = gln.DistributedOptimizer(
         torch.optim.SGD(parameters, lr=0), zip(names, parameters), fusion_bytes=fusion_bytes
     )
-    times = StepTimes()
-    for _ in range(WARMUP + int(sys.argv[3])):
+    times = StepTimes(TUNING + WARMUP)
+    for _ in range(TUNING + WARMUP + int(sys.argv[3])):
         optimizer.zero_grad(set_to_none=True)
         loss = loss_of(parameters, gradients)
         gln.push_pull(torch.zeros(1), name="all are ready")
         with times.step():
             loss.backward()
+        optimizer.step()
     if any((each.grad != gln.size() / 2).any() for each in parameters):
         raise RuntimeError(f"an average is not {gln.size() / 2}")
     rank = gln.rank()

@@ -11,9 +11,14 @@ WARMUP = 2  # steps before the measured ones
 
 
 class StepTimes:
-    """Begin and end of each step, in seconds of this machine's monotonic clock."""
+    """Begin and end of each step, in seconds of this machine's monotonic clock.
 
-    def __init__(self) -> None:
+    Args:
+        warmup: Number of steps before the measured ones.
+    """
+
+    def __init__(self, warmup: int = WARMUP) -> None:
+        self._warmup = warmup
         self.begins: list[float] = []
         self.ends: list[float] = []
 
@@ -25,4 +30,5 @@ class StepTimes:
 
     def write(self, rank: int) -> None:
         """Writes one line of JSON with `worker`, and `step_begins` and `step_ends` of the measured steps."""
-        print(json.dumps({"worker": rank, "step_begins": self.begins[WARMUP:], "step_ends": self.ends[WARMUP:]}))
+        measured = slice(self._warmup, None)
+        print(json.dumps({"worker": rank, "step_begins": self.begins[measured], "step_ends": self.ends[measured]}))
