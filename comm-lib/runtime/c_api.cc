@@ -468,6 +468,13 @@ gln_status gln_sum(gln_data_type type, gln_op op, const void* const* sources, ui
   });
 }
 
+gln_status gln_l1_norms(gln_data_type type, const void* values, uint64_t rows, uint64_t columns, float* norms) {
+  return guarded([&] {
+    return gleaner::runtime::l1_norms_on_host(narrow<gleaner::DataType>(type), static_cast<const std::byte*>(values),
+                                              rows, columns, norms);
+  });
+}
+
 gln_status gln_step(gln_session* session) {
   return with_rank(session, [](gleaner::runtime::Rank& rank) {
     rank.step();

@@ -66,4 +66,21 @@ absl::Status sum_on_host(DataType type, ReduceOp op, const std::vector<const std
   return absl::OkStatus();
 }
 
+absl::Status l1_norms_on_host(DataType type, const std::byte* values, uint64_t rows, uint64_t columns, float* norms) {
+  if (!is_plain(type) || type == DataType::kInt32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data type ", static_cast<int>(type), ": norms are of GLN_FLOAT32, FLOAT64, FLOAT16 or BFLOAT16"));
+  }
+  if (rows == 0) return absl::OkStatus();
+  if (values == nullptr) return absl::InvalidArgumentError("values is NULL");
+  if (norms == nullptr) return absl::InvalidArgumentError("norms is NULL");
+  if (columns > SIZE_MAX / size_of(type) / rows) {
+    return absl::InvalidArgumentError(absl::StrCat(rows, " rows of ", columns, " elements do not fit into memory"));
+  }
+  const absl::StatusOr<kernels::Kernels>& kernels = chosen_kernels();
+  if (!kernels.ok()) return kernels.status();
+  kernels->l1_norms(type, values, rows, columns, norms);
+  return absl::OkStatus();
+}
+
 }  // namespace gleaner::runtime

@@ -1,5 +1,5 @@
-// Sums memory of the host with the library's kernels, without a session, for programs that exchange the bytes
-// themselves.
+// Sums memory of the host, and takes norms of it, with the library's kernels, without a session, for programs that
+// exchange the bytes themselves.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,10 @@ namespace gleaner::runtime {
 // overlaps a source in part.
 absl::Status sum_on_host(DataType type, ReduceOp op, const std::vector<const std::byte*>& sources, std::byte* output,
                          uint64_t elements);
+
+// Writes the L1 norms of `rows` rows with `columns` elements each to `norms` (common/kernels/kernels.h). Thread safe.
+// The first call reads GLEANER_KERNEL. InvalidArgument: a pointer is null though there are rows, the type has no norms,
+// or the rows do not fit into memory.
+absl::Status l1_norms_on_host(DataType type, const std::byte* values, uint64_t rows, uint64_t columns, float* norms);
 
 }  // namespace gleaner::runtime

@@ -117,6 +117,14 @@ void Kernels::decode(DataType from, const std::byte* blocks, const BlockTarget& 
   blocks_of(*variant_, from).decode(target, blocks);
 }
 
+void Kernels::l1_norms(DataType type, const std::byte* values, size_t rows, size_t columns, float* norms) const {
+  const ScopedFloatEnvironment environment;
+  const NormTable& table = variant_->l1_norms;
+  if (type == DataType::kFloat32) return table.float32(values, rows, columns, norms);
+  if (type == DataType::kFloat64) return table.float64(values, rows, columns, norms);
+  (type == DataType::kFloat16 ? table.float16 : table.bfloat16)(values, rows, columns, norms);
+}
+
 Losses Kernels::narrow(DataType to, const std::byte* source, std::byte* result, size_t elements) const {
   constexpr size_t kBlock = 4096;  // elements that are rounded and counted while they are in the first-level cache
   const bool is_float16 = to == DataType::kFloat16;

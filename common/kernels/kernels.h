@@ -1,4 +1,4 @@
-// Kernels sums tensors, in one pass over s sources in the given order.
+// Kernels sums tensors, in one pass over s sources in the given order, and takes norms.
 //
 // result[e] = round((((source[0][e] + source[1][e]) + source[2][e]) + ...) / divisor). Every addition and the division
 // are made in the accumulator's type: fp32 for fp32, fp16 and bf16; fp64 for fp64; int32 with wrap-around for int32.
@@ -67,6 +67,12 @@ class Kernels {
   // Rounds fp32 elements at `source` to `to`, fp16 or bf16, as sum() does with one source, and returns how many lose
   // their value.
   Losses narrow(DataType to, const std::byte* source, std::byte* result, size_t elements) const;
+
+  // Writes the L1 norm of each of `rows` rows, which lie one after another with `columns` elements each. `type`: any
+  // but int32, and no block. Magnitudes are rounded to fp32 and added in fp32 by halves: the second half of all columns
+  // is added to the first half, which has the middle column of an odd number, until one column is left: [a, b, c, d, e]
+  // -> [a + d, b + e, c] -> [(a + d) + c, b + e] -> the norm. Without columns the norm is 0.
+  void l1_norms(DataType type, const std::byte* values, size_t rows, size_t columns, float* norms) const;
 
   // Writes the blocks of these values, one for kBlockValues values; the last one may have fewer. Updates the residual
   // and the momentum. Values that are not finite leave zeros in both.

@@ -60,6 +60,9 @@ struct Avx2 {
   static void store_16(std::byte* to, Words words) {
     store_128(to, _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
   }
+  static Floats load_rounded(const std::byte* from) {
+    return _mm256_set_m128(_mm256_cvtpd_ps(load_doubles(from + kBytes)), _mm256_cvtpd_ps(load_doubles(from)));
+  }
 };
 
 }  // namespace

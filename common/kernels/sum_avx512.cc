@@ -57,6 +57,10 @@ struct Avx512 {
   }
   static Words load_16(const std::byte* from) { return _mm512_cvtepu16_epi32(load_256(from)); }
   static void store_16(std::byte* to, Words words) { store_256(to, _mm512_cvtepi32_epi16(words)); }
+  static Floats load_rounded(const std::byte* from) {
+    const __m512 low = _mm512_castps256_ps512(_mm512_cvtpd_ps(load_doubles(from)));
+    return _mm512_insertf32x8(low, _mm512_cvtpd_ps(load_doubles(from + kBytes)), 1);
+  }
 };
 
 }  // namespace

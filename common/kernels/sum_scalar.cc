@@ -1,4 +1,5 @@
-// The oracle: computes the sums literally as kernels.h defines them, one element at a time.
+// The oracle: computes sums and norms literally as kernels.h defines them, one element at a time.
+#include <cmath>
 #include <cstring>
 
 #include "common/kernels/blocks.h"
@@ -65,11 +66,41 @@ void sum(const std::byte* const* sources, size_t count, std::byte* result, size_
   }
 }
 
+// Returns sum `index` of the row after `halvings` halvings. `widths`: by number of halvings, how many sums are left.
+template <typename Type>
+float halved(const std::byte* row, const size_t* widths, size_t halvings, size_t index) {
+  if (halvings == 0) return std::fabs(static_cast<float>(load_element<Type>(row, index)));
+  const float sum = halved<Type>(row, widths, halvings - 1, index);
+  const size_t other = index + widths[halvings];
+  return other < widths[halvings - 1] ? sum + halved<Type>(row, widths, halvings - 1, other) : sum;
+}
+
+template <typename Type>
+void l1_norms(const std::byte* values, size_t rows, size_t columns, float* norms) {
+  size_t widths[8 * sizeof(size_t) + 1] = {columns};
+  size_t halvings = 0;
+  for (; widths[halvings] > 1; ++halvings) widths[halvings + 1] = widths[halvings] - widths[halvings] / 2;
+  for (size_t row = 0; row < rows; ++row) {
+    const std::byte* const from = values + row * columns * sizeof(typename Type::Stored);
+    const uint32_t norm = Float32::round(columns == 0 ? 0 : halved<Type>(from, widths, halvings, 0));
+    std::memcpy(norms + row, &norm, sizeof(norm));
+  }
+}
+
 }  // namespace
 
-const Variant kScalar = {
-    "scalar",     sum<Float32>,          sum<Float64>,           sum<Float16>,          sum<BFloat16>,
-    sum<Int32>,   sum<Float16, Float32>, sum<BFloat16, Float32>, sum<Float32, Float16>, sum<Float32, BFloat16>,
-    count_losses, make_block_table()};
+const Variant kScalar = {"scalar",
+                         sum<Float32>,
+                         sum<Float64>,
+                         sum<Float16>,
+                         sum<BFloat16>,
+                         sum<Int32>,
+                         sum<Float16, Float32>,
+                         sum<BFloat16, Float32>,
+                         sum<Float32, Float16>,
+                         sum<Float32, BFloat16>,
+                         count_losses,
+                         {l1_norms<Float32>, l1_norms<Float64>, l1_norms<Float16>, l1_norms<BFloat16>},
+                         make_block_table()};
 
 }  // namespace gleaner::kernels

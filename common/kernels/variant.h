@@ -29,6 +29,16 @@ struct LossLimits {
 using LossFunction = void (*)(const std::byte* source, const std::byte* rounded, size_t elements,
                               const LossLimits& limits, uint64_t* counts);
 
+// Like Kernels::l1_norms() for a fixed type. Needs the default floating-point environment.
+using NormFunction = void (*)(const std::byte* values, size_t rows, size_t columns, float* norms);
+
+struct NormTable {
+  NormFunction float32;
+  NormFunction float64;
+  NormFunction float16;
+  NormFunction bfloat16;
+};
+
 struct BlockFunctions {
   void (*encode)(const BlockSource& source, std::byte* blocks);
   void (*decode)(const BlockTarget& target, const std::byte* blocks);
@@ -58,6 +68,7 @@ struct Variant {
   SumFunction float32_to_float16;
   SumFunction float32_to_bfloat16;
   LossFunction count_losses;
+  NormTable l1_norms;
   BlockTable blocks;
 };
 

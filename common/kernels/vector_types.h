@@ -18,10 +18,12 @@
 //   interleave_16(even, odd)               the lower half of each word from `even`, the upper half from `odd`
 //   load_float16(from), store_float16(to, Floats)    convert; store rounds, and makes NaN canonical
 //   load_16(from), store_16(to, Words)     words that have 16 bits in memory
+//   load_rounded(from)                     Floats from fp64 elements
 #pragma once
 
 #include "common/kernels/blocks.h"
 #include "common/kernels/losses.h"
+#include "common/kernels/norms.h"
 #include "common/kernels/variant.h"
 #include "common/kernels/vector_sum.h"
 
@@ -130,6 +132,13 @@ struct OrderedBFloat16 {
   }
 };
 
+// fp64 elements rounded to fp32, for norms.
+template <typename Set>
+struct RoundedFloat64 {
+  static constexpr size_t kElementBytes = 8;
+  static typename Set::Floats load(const std::byte* from) { return Set::load_rounded(from); }
+};
+
 // Sources of type From, summed in fp32 into a result of type To.
 template <typename Set, template <typename> typename From, template <typename> typename To>
 struct Converted : Float32Sums<Set> {
@@ -153,6 +162,10 @@ constexpr Variant vector_variant(const char* name) {
           vector_sum<Converted<Set, Float32, Float16>, Set::kBlockBytes>,
           vector_sum<Converted<Set, Float32, OrderedBFloat16>, Set::kBlockBytes>,
           count_losses,
+          {.float32 = l1_norms<Set, Float32>,
+           .float64 = l1_norms<Set, RoundedFloat64>,
+           .float16 = l1_norms<Set, Float16>,
+           .bfloat16 = l1_norms<Set, OrderedBFloat16>},
           make_block_table()};
 }
 

@@ -87,6 +87,18 @@ static void sums_of_memory(void) {
   check_error(gln_sum(GLN_FLOAT64, GLN_SUM, sources, 2, b, UINT64_MAX / 8 + 1), GLN_INVALID_ARGUMENT, "elements");
 }
 
+static void norms_of_memory(void) {
+  const float rows[6] = {1, -2, 3, -4, 5, 6};
+  float norms[2] = {0, 0};
+  CHECK(gln_l1_norms(GLN_FLOAT32, rows, 2, 3, norms) == GLN_OK && norms[0] == 6 && norms[1] == 15);
+  CHECK(gln_l1_norms(GLN_FLOAT32, NULL, 0, 3, NULL) == GLN_OK);
+  check_error(gln_l1_norms(GLN_INT32, rows, 2, 3, norms), GLN_INVALID_ARGUMENT, "data type 5");
+  check_error(gln_l1_norms((gln_data_type)7, rows, 2, 3, norms), GLN_INVALID_ARGUMENT, "data type 7");
+  check_error(gln_l1_norms(GLN_FLOAT32, NULL, 2, 3, norms), GLN_INVALID_ARGUMENT, "values is NULL");
+  check_error(gln_l1_norms(GLN_FLOAT32, rows, 2, 3, NULL), GLN_INVALID_ARGUMENT, "norms is NULL");
+  check_error(gln_l1_norms(GLN_FLOAT32, rows, UINT64_MAX / 8, 3, norms), GLN_INVALID_ARGUMENT, "fit into memory");
+}
+
 static void offline(void) {
   CHECK(strcmp(gln_version(), GLEANER_EXPECTED_VERSION) == 0);
   CHECK(strcmp(gln_status_name(GLN_UNAVAILABLE), "UNAVAILABLE") == 0);
@@ -94,6 +106,7 @@ static void offline(void) {
   calls_without_a_session();
   bad_options();
   sums_of_memory();
+  norms_of_memory();
 }
 
 /* Every rank contributes rank + 1. The last element is NaN on rank 0, so its sum must be NaN. */

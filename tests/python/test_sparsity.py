@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 from gleaner.torch.chunks import Chunks, most_important, packet_sizes  # noqa: E402
 from gleaner.torch.lars import LARS  # noqa: E402
-from gleaner.torch.sparse_pool import l1_norms  # noqa: E402
+from gleaner.torch.sparse_pool import halved_norms, l1_norms  # noqa: E402
 from gleaner.torch.sparse_step import flat, step_in_runs  # noqa: E402
 from gleaner.torch.sparsity import Sparsity, sent_in, share_in  # noqa: E402
 
@@ -56,8 +56,21 @@ def test_norms_are_sums_in_one_order(columns: int) -> None:
         sums = numpy.array(
             [[row[i] + row[i + half] if i + half < len(row) else row[i] for i in range(half)] for row in sums]
         )
-    assert l1_norms(rows).tolist() == sums[:, 0].tolist()
-    assert torch.allclose(l1_norms(rows), rows.abs().sum(1)) and l1_norms(rows.half()).dtype == torch.float32
+    assert l1_norms(rows).tolist() == halved_norms(rows).tolist() == sums[:, 0].tolist()
+    assert torch.allclose(l1_norms(rows), rows.abs().sum(1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("columns", [1, 7, 4099, 32_000])
+def test_norms_have_the_same_bits_on_cpus_and_gpus(dtype: str, columns: int) -> None:
+    """halved_norms() computes those on GPUs. The rows differ in their largest kind of value."""
+    rows = torch.randn(5, columns, dtype=torch.float64)
+    rows[1] *= 1e-40
+    rows[2] *= -0.0
+    rows[3, columns // 2] = -float("inf")
+    rows[4, -1] = -float("nan")
+    rows = rows.to(getattr(torch, dtype))
+    assert torch.equal(l1_norms(rows).view(torch.int32), halved_norms(rows).view(torch.int32))
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 8, 32])

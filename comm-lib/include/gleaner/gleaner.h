@@ -412,6 +412,17 @@ GLN_API gln_status gln_broadcast(gln_session* session, const char* name, void* d
 GLN_API gln_status gln_sum(gln_data_type type, gln_op op, const void* const* sources, uint32_t count, void* output,
                            uint64_t elements);
 
+/* Writes the L1 norm of each of `rows` rows at `values` to norms[row], as float32. Rows lie one after another in the
+ * memory of the host, with `columns` elements of `type` each, at any alignment. Magnitudes are rounded to fp32 and
+ * added in fp32 by halves: the second half of all columns is added to the first half, which has the middle column of an
+ * odd number, until one column is left: [a, b, c, d, e] -> [a + d, b + e, c] -> [(a + d) + c, b + e] -> the norm. So
+ * all processors give the same bits. A norm that is NaN is 0x7FC00000, and without columns all norms are 0. Needs no
+ * session, and any thread may call it, in forked children as well. The first call in a process reads GLEANER_KERNEL.
+ *
+ * GLN_INVALID_ARGUMENT: a pointer is NULL though there are rows, `type` is GLN_INT32 or unknown, the rows do not fit
+ * into memory, or GLEANER_KERNEL names no kernel of this processor. */
+GLN_API gln_status gln_l1_norms(gln_data_type type, const void* values, uint64_t rows, uint64_t columns, float* norms);
+
 /* Counts an iteration of training in gln_stats. Optional: without it, the tensor with the most requests gives the
  * number of iterations. */
 GLN_API gln_status gln_step(gln_session* session);

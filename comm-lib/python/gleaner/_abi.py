@@ -231,6 +231,7 @@ _SIGNATURES = {
         ctypes.c_int,
         [ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint32, ctypes.c_void_p, _U64],
     ),
+    "gln_l1_norms": (ctypes.c_int, [ctypes.c_int, ctypes.c_void_p, _U64, _U64, ctypes.c_void_p]),
     "gln_add_group": (ctypes.c_int, [_SESSION, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32]),
     "gln_remove_group": (ctypes.c_int, [_SESSION, ctypes.c_uint32]),
     "gln_has_arrived": (ctypes.c_int, [_SESSION, ctypes.c_uint32, ctypes.POINTER(ctypes.c_int)]),

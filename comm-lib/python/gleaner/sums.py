@@ -1,4 +1,4 @@
-"""Sums arrays of this rank with the kernels of the library, in a given order, with the bits of a push_pull."""
+"""Sums arrays of this rank, and takes norms of them, with the kernels of the library, in a fixed order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _library = functools.cache(_abi.load_library)
 def sum_memory(data_type: DataType, op: Op, sources: Sequence[int], output: int, elements: int) -> None:
     """Sums the elements at the addresses of `sources`, in this order, into those at `output` (gln_sum()).
 
-    Any thread may call it, without a session.
+    The bits are those of a push_pull. Any thread may call it, without a session.
 
     Args:
         data_type: Type of all elements.
@@ -31,5 +31,29 @@ def sum_memory(data_type: DataType, op: Op, sources: Sequence[int], output: int,
     """
     library = _library()
     status = library.gln_sum(data_type, op, (ctypes.c_void_p * len(sources))(*sources), len(sources), output, elements)
+    _check(library, status)
+
+
+def l1_norms(data_type: DataType, values: int, rows: int, columns: int, norms: int) -> None:
+    """Writes the L1 norms of rows, as float32, with the same bits on all processors (gln_l1_norms()).
+
+    Any thread may call it, without a session.
+
+    Args:
+        data_type: Type of all elements: a type of floats.
+        values: Address of the rows, which lie one after another.
+        rows: Number of rows.
+        columns: Elements of each row.
+        norms: Address of the result, one float32 for each row.
+
+    Raises:
+        InvalidArgumentError: The type is INT32.
+        GleanerError: libgleaner.so cannot be loaded.
+    """
+    library = _library()
+    _check(library, library.gln_l1_norms(data_type, values, rows, columns, norms))
+
+
+def _check(library: ctypes.CDLL, status: int) -> None:
     if status != _abi.OK:
         raise error_of(status, library.gln_last_error().decode(errors="replace"))

@@ -25,7 +25,7 @@ from typing import Any, Callable, Optional
 import numpy
 import torch
 
-from gleaner import exchange
+from gleaner import exchange, sums
 from gleaner.errors import InvalidArgumentError
 from gleaner.exchange import PushPullOptions
 from gleaner.session import DataType, Session
@@ -35,7 +35,7 @@ from gleaner.torch.packets import Packets
 from gleaner.torch.pool import Pool
 from gleaner.torch.sparsity import Sparsity, sent_in
 from gleaner.torch.streams import StreamOrder
-from gleaner.torch.tensors import TORCH
+from gleaner.torch.tensors import DATA_TYPES, TORCH
 
 _PACKET_BYTES = 4 << 20  # of a packet if the program gives no fusion_bytes: large messages that still overlap
 _PRIORITY = -1  # of the norms: the next step waits for them
@@ -124,7 +124,7 @@ class SparsePool:
         """Sends the rest of the step. Places without a gradient, which no rank has, hold zeros."""
         self._streams.follow_all()
         # Averages may overwrite important chunks meanwhile, so these norms mean nothing and are not sent.
-        norms = torch.linalg.vector_norm(self._rows, 1, dim=1, dtype=torch.float32)
+        norms = l1_norms(self._rows) if self._rows.device.type == "cpu" else _norms_in_any_order(self._rows)
         self._packets.send_rest()
         self._updated = numpy.zeros(self._chunks.number, bool)
         self._updated[self._important] = True
@@ -257,17 +257,35 @@ class SparsePool:
 
 
 def l1_norms(rows: torch.Tensor) -> torch.Tensor:
-    """Returns the L1 norm of each row as float32, with the same bits on every device.
+    """Returns the L1 norm of each row as float32, with the same bits on every device and processor.
 
-    The library functions for norms add in an order that depends on the device. Here the second half of all columns is
+    PyTorch's functions for norms add in an order that depends on the device. Here the second half of all columns is
     added to the first half until one column is left: [a, b, c, d, e] -> [a + d, b + e, c] -> [a + d + c, b + e] -> sum.
+    A kernel of the library does this for rows in the memory of the host, and halved_norms() for rows on a GPU.
+
+    Args:
+        rows: A contiguous matrix of floats.
     """
+    if rows.device.type != "cpu":
+        return halved_norms(rows)
+    norms = torch.empty(len(rows), dtype=torch.float32)
+    sums.l1_norms(DATA_TYPES[rows.dtype], rows.data_ptr(), *rows.shape, norms.data_ptr())
+    return norms
+
+
+def _norms_in_any_order(rows: torch.Tensor) -> torch.Tensor:
+    """Returns the L1 norms of rows, which need not have the same bits on all devices, in one pass on a GPU."""
+    return torch.linalg.vector_norm(rows, 1, dim=1, dtype=torch.float32)
+
+
+def halved_norms(rows: torch.Tensor) -> torch.Tensor:
+    """Returns what l1_norms() does, with operations that PyTorch has on every device."""
     sums = rows.abs().to(torch.float32)
     while sums.shape[1] > 1:
         half = (sums.shape[1] + 1) // 2
         sums[:, : sums.shape[1] - half] += sums[:, half:]
         sums = sums[:, :half]
-    return sums[:, 0]
+    return sums[:, 0].masked_fill(sums[:, 0].isnan(), float("nan"))
 
 
 def _check_alike(named: Sequence[tuple[str, torch.Tensor]]) -> None:
