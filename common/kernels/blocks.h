@@ -184,11 +184,10 @@ struct Signs {
     const bool is_finite = bits_of(sum) < kInfinityBits;
     store_float(block, is_finite ? sum / static_cast<float>(count) : float_of(kNanBits));
     std::byte* const signs = block + sizeof(float);
-    std::memset(signs, 0, kEighth);
-    for (uint32_t bit = 0; bit < 8; ++bit) {
-      for (uint32_t i = 0; i < kEighth; ++i) {
-        signs[i] |= static_cast<std::byte>(bits_of(values[bit * kEighth + i]) >> 31 << bit);
-      }
+    for (uint32_t i = 0; i < kEighth; ++i) {
+      uint32_t byte = 0;
+      for (uint32_t bit = 0; bit < 8; ++bit) byte |= bits_of(values[bit * kEighth + i]) >> 31 << bit;
+      signs[i] = static_cast<std::byte>(byte);
     }
   }
 };
@@ -212,35 +211,73 @@ struct Top {
   static void add(const std::byte* block, float* sums) {
     for (uint32_t i = 0; i < k; ++i) sums[index(block, i)] += load_float(kept(block, i));
   }
-  // Magnitudes as numbers of 31 bits, which compare like them.
-  static int32_t count_above(const int32_t* magnitudes, int32_t bound) {
-    int32_t count = 0;
-    for (uint32_t i = 0; i < kBlockValues; ++i) count += magnitudes[i] > bound ? 1 : 0;
+  // Returns the magnitude as a number of 31 bits, which compares like it.
+  static int32_t magnitude(const float* values, uint32_t i) {
+    return static_cast<int32_t>(bits_of(values[i]) & kMagnitude);
+  }
+  // The block is a matrix with kGroups columns, the groups. The k-th largest of the maxima of groups is a bound for the
+  // values to keep: at least k values reach it, and they are in the groups whose maxima do. So few values are
+  // candidates.
+  static constexpr uint32_t kGroups = k <= 16 ? 64 : k == 32 ? 128 : 256;
+
+  static uint32_t count_reached(const int32_t* magnitudes, uint32_t size, int32_t bound) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < size; ++i) count += magnitudes[i] >= bound ? 1 : 0;
     return count;
   }
+  // Finds, bit by bit, the greatest number without bits below `last` that k of `size` magnitudes reach. Ends as soon as
+  // only k magnitudes reach a smaller number. `least`: has the bits above `first`. Returns how many magnitudes reach
+  // it.
+  static uint32_t find_least(const int32_t* magnitudes, uint32_t size, int32_t first, int32_t last, int32_t& least) {
+    uint32_t count = size;
+    for (int32_t bit = first; bit >= last && count > k; bit >>= 1) {
+      const uint32_t reached = count_reached(magnitudes, size, least | bit);
+      least |= reached >= k ? bit : 0;
+      count = reached >= k ? reached : count;
+    }
+    return count;
+  }
+  static int32_t bound_of(const float* values, int32_t* maxima) {
+    for (uint32_t group = 0; group < kGroups; ++group) maxima[group] = magnitude(values, group);
+    for (uint32_t row = kGroups; row < kBlockValues; row += kGroups) {
+      for (uint32_t group = 0; group < kGroups; ++group) {
+        const int32_t own = magnitude(values, row + group);
+        maxima[group] = own > maxima[group] ? own : maxima[group];
+      }
+    }
+    int32_t bound = 0;
+    find_least(maxima, kGroups, 1 << 30, 1 << 18, bound);  // a few bits of the fraction are enough
+    return bound;
+  }
   static void store(const float* values, uint32_t, uint32_t, std::byte* block) {
+    alignas(64) int32_t maxima[kGroups];
+    const int32_t bound = bound_of(values, maxima);
+    uint16_t groups[kGroups];
+    uint32_t chosen = 0;
+    for (uint32_t group = 0; group < kGroups; ++group) {
+      groups[chosen] = static_cast<uint16_t>(group);
+      chosen += maxima[group] >= bound ? 1 : 0;
+    }
     alignas(64) int32_t magnitudes[kBlockValues];
-    for (uint32_t i = 0; i < kBlockValues; ++i) {
-      magnitudes[i] = static_cast<int32_t>(bits_of(values[i]) & kMagnitude);
+    uint16_t candidates[kBlockValues];
+    uint32_t size = 0;
+    for (uint32_t row = 0; row < kBlockValues; row += kGroups) {
+      for (uint32_t i = 0; i < chosen; ++i) {
+        candidates[size] = static_cast<uint16_t>(row + groups[i]);
+        magnitudes[size] = magnitude(values, candidates[size]);
+        size += magnitudes[size] >= bound ? 1 : 0;
+      }
     }
-    // Find, bit by bit, the greatest magnitude that k values reach.
-    constexpr auto kKept = static_cast<int32_t>(k);
     int32_t least = 0;
-    int32_t count = kBlockValues;
-    for (int32_t bit = 1 << 30; bit > 0 && count > kKept; bit >>= 1) {
-      const int32_t reached = count_above(magnitudes, (least | bit) - 1);
-      if (reached < kKept) continue;
-      least |= bit;
-      count = reached;
-    }
-    int32_t ties = count > kKept ? kKept - count_above(magnitudes, least) : kKept;
-    uint16_t indexes[kBlockValues];
+    const uint32_t count = find_least(magnitudes, size, 1 << 30, 1, least);
+    uint32_t ties = count > k ? k - count_reached(magnitudes, size, least + 1) : k;
+    uint16_t indexes[k + 1];
     uint32_t filled = 0;
-    for (uint32_t i = 0; i < kBlockValues; ++i) {
-      indexes[filled] = static_cast<uint16_t>(i);
+    for (uint32_t i = 0; i < size; ++i) {
+      indexes[filled] = candidates[i];
       const bool is_tie = magnitudes[i] == least;
       filled += magnitudes[i] > least || (is_tie && ties > 0) ? 1 : 0;
-      ties -= is_tie ? 1 : 0;
+      ties -= is_tie && ties > 0 ? 1 : 0;
     }
     std::memcpy(block, indexes, k * sizeof(uint16_t));
     for (uint32_t i = 0; i < k; ++i) {

@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "common/base/accumulator.h"
@@ -195,6 +197,28 @@ TEST(BlockValues, TopKKeepsTheLargestMagnitudesAndOfEqualOnesTheFirst) {
   const std::vector<float> values = {1, -5, 2, 5, 2, -2, 0, 2};
   EXPECT_THAT(decoded(oracle(), top_k(4), encoded(oracle(), top_k(4), values), 8),
               ElementsAre(0, -5, 2, 5, 2, 0, 0, 0));
+}
+
+// Many magnitudes are equal, and some blocks have fewer different ones than places.
+TEST(BlockValues, TopKKeepsWhatASortPutsFirst) {
+  std::mt19937 random(5);
+  for (const uint32_t kept : {1, 16, 32, 128}) {
+    for (const int different : {1, 2, 40, 100'000}) {
+      std::vector<float> values(kBlockValues);
+      for (float& value : values) value = std::ldexp(static_cast<float>(static_cast<int>(random() % different)), -9);
+      for (size_t i = 0; i < kBlockValues; i += 3) values[i] = -values[i];
+      std::vector<size_t> order(kBlockValues);
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return std::fabs(values[i]); });
+      std::vector<float> expected(kBlockValues);
+      for (const size_t i : std::span(order).first(kept)) expected[i] = values[i];
+      const auto blocks = encoded(oracle(), top_k(kept), values);
+      EXPECT_EQ(decoded(oracle(), top_k(kept), blocks, kBlockValues), expected) << kept << " " << different;
+      uint16_t indexes[128];
+      std::memcpy(indexes, blocks.data(), kept * sizeof(uint16_t));
+      EXPECT_TRUE(std::is_sorted(indexes, indexes + kept));
+    }
+  }
 }
 
 TEST(BlockValues, RandomKSendsANanThoughItsPlaceIsNotChosen) {
