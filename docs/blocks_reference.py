@@ -5,7 +5,8 @@ Sums keeps the state of all workers, so its results follow from all push_pulls o
     sums = Sums(Codec("top-k", kept=8), "x", workers=2, elements=5000)
     first = sums.reduced([values_of_rank_0, values_of_rank_1])
 
-Values are finite; those of a block are not so small that they become zeros (below 2**-100).
+Values are finite, and their sums may overflow; those of a block are not so small that they become zeros (below
+2**-100).
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Codec:
             return top(values, self.kept)
         if self.method == "random-k":
             return np.where(chosen_places(keys, self.kept), values, np.float32(0))
-        return dithered(values, keys) if self.method == "int4" else rounded(values)
+        coded = dithered(values, keys) if self.method == "int4" else rounded(values)
+        return np.where(np.isfinite(magnitudes(values)), coded, np.float32(np.nan))
 
 
 def hash_of(name: str) -> int:
@@ -135,6 +137,7 @@ class Sums:
         self.counts = np.full(blocks, BLOCK)
         self.counts[-1:] = elements - (blocks - 1) * BLOCK
 
+    @np.errstate(over="ignore", invalid="ignore")
     def reduced(
         self,
         values: Sequence[np.ndarray],
@@ -171,6 +174,8 @@ class Sums:
         result = self.codec.result(np.ascontiguousarray(total), result_keys)
         if self.codec.method == "top-k" and self.codec.error_feedback:
             self._put_back(sent, np.ascontiguousarray(total))
+        has_overflowed = ~np.isfinite(result).all(axis=1)
+        self.residuals[:, has_overflowed] = self.momenta[:, has_overflowed] = 0
         return result.reshape(-1)[: self.elements]
 
     def _contribution(self, worker: int, values: np.ndarray, keys: np.ndarray) -> np.ndarray:

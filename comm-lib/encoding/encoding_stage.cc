@@ -1,6 +1,7 @@
 #include "comm-lib/encoding/encoding_stage.h"
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -10,6 +11,19 @@
 #include "common/base/status_macros.h"
 
 namespace gleaner::encoding {
+namespace {
+
+bool are_finite(const std::byte* values, size_t count) {
+  bool others = false;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, values + i * sizeof(float), sizeof bits);
+    others |= (~bits & 0x7F800000) == 0;
+  }
+  return !others;
+}
+
+}  // namespace
 
 absl::Status EncodingStage::on_event(const pipeline::Event& event) {
   if (!std::holds_alternative<pipeline::Commit>(event)) return absl::OkStatus();
@@ -170,8 +184,26 @@ void EncodingStage::decode(uint32_t part) {
   if (!is_block(tensor.type)) return kernels_.sum(tensor.type, tensor.memory->type, {&from, 1}, to, values.count, 1);
   kernels_.decode(tensor.type, from, {to, values.count, key_of(part), values.first / kBlockValues});
   const auto& residual = compressed_of(part).residual;
-  if (residual == nullptr || !is_top_k(tensor.type)) return;
-  kernels::put_back(tensor.type, contribution(part).data(), from, values.count, residual.get() + values.first);
+  if (residual != nullptr && is_top_k(tensor.type)) {
+    kernels::put_back(tensor.type, contribution(part).data(), from, values.count, residual.get() + values.first);
+  }
+  forget_overflows(part, to);
+}
+
+// Restarts residuals and momentum at zero in blocks whose sum has overflowed, or they would make the next sums
+// overflow.
+void EncodingStage::forget_overflows(uint32_t part, const std::byte* sums) {
+  float* const residual = compressed_of(part).residual.get();
+  float* const momentum = compressed_of(part).momentum.get();
+  if (residual == nullptr && momentum == nullptr) return;
+  const auto [first, count] = values_of_part(part);
+  for (size_t i = 0; i < count; i += kBlockValues) {
+    const size_t in_block = std::min<size_t>(kBlockValues, count - i);
+    if (are_finite(sums + i * sizeof(float), in_block)) continue;
+    for (float* const kept : {residual, momentum}) {
+      if (kept != nullptr) std::fill_n(kept + first + i, in_block, 0.0F);
+    }
+  }
 }
 
 void EncodingStage::fail(const absl::Status&) {

@@ -73,6 +73,7 @@ class EncodingStage : public pipeline::Stage {
   void encode_next();
   void encode(uint32_t part);
   void decode(uint32_t part);
+  void forget_overflows(uint32_t part, const std::byte* sums);
 
   const plan::Tensor& tensor_of(uint32_t part) const { return plan()->tensors[parts_[part].tensor]; }
   // Where the values of a part lie in its tensor.

@@ -27,3 +27,14 @@ def contribution(tensor: dict[str, Any], rank: int) -> numpy.ndarray:
         return numbers.integers(-(2**31), 2**31, elements).astype(kind.stored)
     values = numbers.standard_normal(elements) * 2.0 ** numbers.integers(-13, 13, elements)
     return kind.rounded(values.astype(kind.sums))
+
+
+OVERFLOWS = 1  # the step whose sums overflow in some elements
+
+
+def of_step(step: int, rank: int, elements: int) -> numpy.ndarray:
+    """Returns the float32 elements of a rank in a step of block_bits.py."""
+    values = bench_reference.data(5, step, rank, elements)
+    if step == OVERFLOWS:
+        values[1100:1140] = 1.5e38
+    return values
