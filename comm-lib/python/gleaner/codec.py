@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from gleaner._abi import DataType
+from gleaner.errors import InvalidArgumentError
 
 BLOCK_ELEMENTS = 1024
 MOST_KEPT = 128
@@ -42,7 +43,7 @@ class Codec:
 
     Raises:
         TypeError: A value has another type.
-        ValueError: A value is out of range.
+        InvalidArgumentError: A value is out of range.
     """
 
     method: Method
@@ -63,13 +64,15 @@ class Codec:
             raise TypeError(f"momentum must be a number, not {self.momentum!r}")
         keeps = self.method in (Method.TOP_K, Method.RANDOM_K)
         if keeps and not (1 <= self.kept <= MOST_KEPT and self.kept & (self.kept - 1) == 0):
-            raise ValueError(f"{self.method.name} keeps a power of two up to {MOST_KEPT} elements, not {self.kept}")
+            raise InvalidArgumentError(
+                f"{self.method.name} keeps a power of two up to {MOST_KEPT} elements, not {self.kept}"
+            )
         if not keeps and self.kept != 0:
-            raise ValueError(f"{self.method.name} keeps all elements: omit kept={self.kept}")
+            raise InvalidArgumentError(f"{self.method.name} keeps all elements: omit kept={self.kept}")
         if not 0 <= self.seed < 2**64:
-            raise ValueError(f"a seed is a number from 0 to 2**64 - 1, not {self.seed}")
+            raise InvalidArgumentError(f"a seed is a number from 0 to 2**64 - 1, not {self.seed}")
         if not 0 <= self.momentum < 1:
-            raise ValueError(f"a momentum is a number from 0 to below 1, not {self.momentum}")
+            raise InvalidArgumentError(f"a momentum is a number from 0 to below 1, not {self.momentum}")
 
 
 SentAs = Union[DataType, Codec]

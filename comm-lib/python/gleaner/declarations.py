@@ -52,13 +52,14 @@ class Declarations(Connection):
                 bytes. The same on all ranks. None: elements travel as they are.
 
         Raises:
-            InvalidArgumentError: An argument is out of range, this rank has declared `name` differently, the type can't
-                be sent as `sent_as`, or there are both `members` and `sent_as`.
+            TypeError: `name` is not a str, or a number is not whole.
+            InvalidArgumentError: An argument is out of range, `data_type` or `sent_as` is none, this rank has declared
+                `name` differently, the type can't be sent as `sent_as`, or there are both `members` and `sent_as`.
             FailedPreconditionError: The session is closed or inherited, or there are `members` and workers have
                 several local ranks.
         """
         tensor = ctypes.c_uint32()
-        arguments = (_encoded(name), elements, int(data_type), _int32(priority))
+        arguments = (_encoded(name), _whole("elements", elements), _type_number(data_type), _int32(priority))
         if sent_as is not None and members is not None:
             raise InvalidArgumentError(f"tensor '{name}' of members {list(members)} can't be compressed: omit sent_as")
         if sent_as is not None:
@@ -74,9 +75,14 @@ class Declarations(Connection):
     def _declare_compressed(
         self, name: str, elements: int, data_type: DataType, priority: int, sent_as: SentAs, tensor: ctypes.c_uint32
     ) -> None:
-        if not isinstance(sent_as, Codec):
+        if isinstance(sent_as, DataType):
             shape = (_encoded(name), elements, int(data_type), int(sent_as), _int32(priority))
             return self.call("gln_declare_compressed", *shape, ctypes.byref(tensor))
+        if not isinstance(sent_as, Codec):
+            raise InvalidArgumentError(
+                f"sent_as takes DataType.FLOAT16, DataType.BFLOAT16 or a gleaner.Codec, such as "
+                f"gleaner.Codec(gleaner.Method.INT8), not {sent_as!r}"
+            )
         if data_type is not DataType.FLOAT32:
             raise InvalidArgumentError(f"tensor '{name}' of {data_type.name} can't be sent as {sent_as}: FLOAT32 can")
         size, feeds_back = ctypes.sizeof(_abi.Codec), int(sent_as.error_feedback)
@@ -100,15 +106,16 @@ class Declarations(Connection):
                 same on all ranks. None: a request waits for no other worker.
 
         Raises:
-            InvalidArgumentError: As in declare(), or `staleness` is negative.
+            TypeError: As in declare().
+            InvalidArgumentError: As in declare(), or `staleness` is negative or not whole.
             FailedPreconditionError: The session is closed or inherited.
         """
-        if staleness is not None and not 0 <= staleness < _abi.UNBOUNDED:
-            raise InvalidArgumentError(f"staleness must be None or a number of steps from 0 on, not {staleness}")
+        if staleness is not None and not (isinstance(staleness, numbers.Integral) and 0 <= staleness < _abi.UNBOUNDED):
+            raise InvalidArgumentError(f"staleness must be None or a whole number from 0 on, not {staleness!r}")
         tensor = ctypes.c_uint32()
         behind = _abi.UNBOUNDED if staleness is None else staleness
-        arguments = (_encoded(name), elements, int(data_type), _int32(priority), behind, ctypes.byref(tensor))
-        self.call("gln_declare_accumulated", *arguments)
+        shape = (_encoded(name), _whole("elements", elements), _type_number(data_type), _int32(priority))
+        self.call("gln_declare_accumulated", *shape, behind, ctypes.byref(tensor))
         self._tensors[name] = tensor.value
         return tensor.value
 
@@ -150,8 +157,18 @@ def _encoded(name: str) -> bytes:
 
 
 def _int32(priority: int) -> int:
-    if not isinstance(priority, numbers.Integral):
-        raise TypeError(f"priority must be a whole number, not {priority!r}")
-    if not -(2**31) <= priority < 2**31:
+    if not -(2**31) <= _whole("priority", priority) < 2**31:
         raise InvalidArgumentError(f"priority must be a number from -2**31 to 2**31 - 1, not {priority}")
     return int(priority)
+
+
+def _whole(what: str, number: int) -> int:
+    if not isinstance(number, numbers.Integral):
+        raise TypeError(f"{what} must be a whole number, not {number!r}")
+    return int(number)
+
+
+def _type_number(data_type: DataType) -> int:
+    if not isinstance(data_type, DataType):
+        raise InvalidArgumentError(f"data_type takes a gleaner.DataType, such as DataType.FLOAT32, not {data_type!r}")
+    return int(data_type)

@@ -314,6 +314,7 @@ def check_wrong_thresholds_are_refused() -> None:
         (InvalidArgumentError, 0),
         (InvalidArgumentError, -1),
         (InvalidArgumentError, math.nan),
+        (InvalidArgumentError, 1.5),
         (TypeError, True),
         (TypeError, "64k"),
         (TypeError, [1]),

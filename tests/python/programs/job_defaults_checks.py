@@ -75,6 +75,7 @@ def check_a_wrong_value_is_an_error_that_names_the_variable() -> None:
         ("GLEANER_FUSION_BYTES", "0", "above 0"),
         ("GLEANER_FUSION_BYTES", "-1", "above 0"),
         ("GLEANER_FUSION_BYTES", "nan", "above 0"),
+        ("GLEANER_FUSION_BYTES", "1.5", "whole number"),
         ("GLEANER_FUSION_BYTES", "4Mi", "such as 4194304"),
         ("GLEANER_FUSION_BYTES", "Auto ", "such as 4194304, auto, or inf"),
     ):

@@ -208,6 +208,14 @@ def check_names_and_priorities_are_taken_whole() -> None:
     assert gleaner.push_pull(array, name="last", priority=2**31 - 1).tolist() == [1] * 3
 
 
+def check_wrong_declarations_are_refused() -> None:
+    declare, refused = gleaner.process.current().declare, gleaner.InvalidArgumentError
+    told = raises(refused, lambda: declare("a", 1, gleaner.DataType.FLOAT32, sent_as="int8"))
+    assert "gleaner.Codec" in told and "'int8'" in told, told
+    assert "gleaner.DataType" in raises(refused, lambda: declare("a", 1, "float32"))
+    assert "elements" in raises(TypeError, lambda: declare("a", 1.5, gleaner.DataType.FLOAT32))
+
+
 def check_tensor_plan_tells_how_a_tensor_is_summed() -> None:
     assert "no tensor 'unknown'" in raises(gleaner.InvalidArgumentError, lambda: gleaner.tensor_plan("unknown"))
     raises(TypeError, lambda: gleaner.tensor_plan(3))

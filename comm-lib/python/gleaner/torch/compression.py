@@ -108,7 +108,7 @@ class BlockCompressor(NoneCompressor):
 
         Raises:
             TypeError: Codec has no such attribute.
-            ValueError: A value is out of range.
+            InvalidArgumentError: A value is out of range.
         """
         return BlockCompressor(replace(self.sent_as, **options))
 

@@ -12,7 +12,7 @@ from typing import Union
 
 from gleaner.errors import InvalidArgumentError
 from gleaner.torch.compression import Compression, Compressor
-from gleaner.torch.packs import AUTO
+from gleaner.torch.packs import AUTO, is_threshold
 
 _COMPRESSORS: dict[str, Compressor] = {
     "none": Compression.none,
@@ -54,7 +54,7 @@ def chosen_fusion_bytes(fusion_bytes: Union[float, str, Default, None]) -> Union
     Without the variable, or if it is empty, gradients are not fused (None).
 
     Raises:
-        InvalidArgumentError: GLEANER_FUSION_BYTES is neither a number above 0 nor auto.
+        InvalidArgumentError: GLEANER_FUSION_BYTES is neither a whole number above 0, nor inf or auto.
     """
     if fusion_bytes is not Default.OF_JOB:
         return fusion_bytes
@@ -67,9 +67,9 @@ def chosen_fusion_bytes(fusion_bytes: Union[float, str, Default, None]) -> Union
         number = float(text)
     except ValueError:
         number = 0
-    if not number > 0:
+    if not is_threshold(number):
         raise InvalidArgumentError(
-            f"GLEANER_FUSION_BYTES={text!r}: expected a number of bytes above 0, such as 4194304, auto, or inf "
+            f"GLEANER_FUSION_BYTES={text!r}: expected a whole number of bytes above 0, such as 4194304, auto, or inf "
             "for one exchange after the backward pass; unset it for no fusion"
         )
     return number

@@ -26,22 +26,27 @@ _UNTUNED = -1.0  # Fusion.fusion_bytes before the choice
 
 
 def check_fusion_bytes(fusion_bytes: Any) -> None:
-    """Raises an error unless `fusion_bytes` is None, "auto" or a number above 0.
+    """Raises an error unless `fusion_bytes` is None, "auto" or a threshold as in is_threshold().
 
     Raises:
         TypeError: It is no number.
-        InvalidArgumentError: It is 0, negative or NaN.
+        InvalidArgumentError: It is 0, negative, NaN or a fraction.
     """
     advice = (
-        "pass a number of bytes above 0, 'auto', math.inf for one exchange after the backward pass, or None for no "
-        "fusion"
+        "pass a whole number of bytes above 0, 'auto', math.inf for one exchange after the backward pass, or None for "
+        "no fusion"
     )
     if fusion_bytes is None or (isinstance(fusion_bytes, str) and fusion_bytes == AUTO):
         return
     if isinstance(fusion_bytes, (bool, str, bytes)) or not hasattr(fusion_bytes, "__float__"):
         raise TypeError(f"fusion_bytes must not be {fusion_bytes!r}: {advice}")
-    if not float(fusion_bytes) > 0:
+    if not is_threshold(float(fusion_bytes)):
         raise InvalidArgumentError(f"fusion_bytes must not be {fusion_bytes!r}: {advice}")
+
+
+def is_threshold(number: float) -> bool:
+    """Returns whether `number` is a whole number of bytes above 0, or infinite."""
+    return number > 0 and (math.isinf(number) or number.is_integer())
 
 
 def strides_of(parameter: torch.Tensor) -> tuple[int, ...]:
