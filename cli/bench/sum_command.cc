@@ -6,6 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -30,6 +32,7 @@ struct BenchSumFlags {
   uint32_t sources = 2;
   std::string kernel;
   double seconds = 2;
+  bool residuals = false;
   bool json = false;
 };
 
@@ -87,8 +90,9 @@ size_t bytes_as(DataType to, size_t bytes, DataType type) {
 }
 
 // Alternates between sums and copies, so that both run under the same load and with the same caches.
+// `residual`: by value; empty: blocks are encoded without error feedback.
 Rates measure(const kernels::Kernels& kernels, DataType type, DataType to, size_t bytes, Operands& operands,
-              double seconds) {
+              std::vector<float> residual, double seconds) {
   constexpr size_t kLeastBytes = size_t{1} << 20;  // to sum or copy between two readings of the clock
   const size_t repeats = std::max<size_t>(1, kLeastBytes / bytes);
   const size_t sources = operands.sources().size();
@@ -104,7 +108,8 @@ Rates measure(const kernels::Kernels& kernels, DataType type, DataType to, size_
   while (thread_seconds() < end || sums.size() < 3) {
     sums.push_back(seconds_of([&](size_t) {
       if (is_block(to)) {
-        kernels.encode(to, {.values = operands.sources()[0], .count = elements}, operands.result());
+        float* const kept = residual.empty() ? nullptr : residual.data();
+        kernels.encode(to, {.values = operands.sources()[0], .count = elements, .residual = kept}, operands.result());
       } else if (narrows(type, to, sources)) {
         kernels.narrow(to, operands.sources()[0], operands.result(), elements);
       } else {
@@ -116,7 +121,8 @@ Rates measure(const kernels::Kernels& kernels, DataType type, DataType to, size_
       asm volatile("" : : "r"(operands.result()) : "memory");  // keeps the compiler from removing the copy
     }));
   }
-  return {.sum = static_cast<double>(sources * bytes + bytes_as(to, bytes, type)) / upper_median(sums),
+  const size_t moved = sources * bytes + bytes_as(to, bytes, type) + 2 * residual.size() * sizeof(float);
+  return {.sum = static_cast<double>(moved) / upper_median(sums),
           .memcpy = static_cast<double>(2 * bytes) / upper_median(copies)};
 }
 
@@ -126,6 +132,9 @@ absl::Status run_bench_sum(const BenchSumFlags& flags) {
   if (is_block(to) && (*type != DataType::kFloat32 || flags.sources != 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--to ", flags.to, " encodes one source of fp32: add --dtype fp32 --sources 1"));
+  }
+  if (flags.residuals && !is_block(to)) {
+    return absl::InvalidArgumentError("--residuals are those of blocks: add --to int8, for example");
   }
   if (!is_block(to) && to != *type &&
       (accumulator_of(to) != accumulator_of(*type) || is_narrow(to) == is_narrow(*type))) {
@@ -139,24 +148,27 @@ absl::Status run_bench_sum(const BenchSumFlags& flags) {
         absl::StrCat("--bytes ", flags.bytes, " is not a whole number, above 0, of ", flags.dtype, " elements"));
   }
   GLN_ASSIGN_OR_RETURN(const kernels::Kernels kernels, kernels::Kernels::choose(flags.kernel));
-  const uint64_t tensors = uint64_t{flags.sources} + 1;
+  const uint64_t tensors = uint64_t{flags.sources} + 1 + (flags.residuals ? 1 : 0);
   // Compared by division, since the product of a large --bytes would wrap around.
   GLN_RETURN_IF_ERROR(check_memory(bytes > UINT64_MAX / tensors ? UINT64_MAX : bytes * tensors));
   GLN_ASSIGN_OR_RETURN(Operands operands, Operands::make(*type, bytes, flags.sources, bytes_as(to, bytes, *type)));
-  const Rates rates = measure(kernels, *type, to, bytes, operands, flags.seconds);
+  std::vector<float> residual(flags.residuals ? bytes / sizeof(float) : 0);
+  const Rates rates = measure(kernels, *type, to, bytes, operands, std::move(residual), flags.seconds);
   if (flags.json) {
     nlohmann::ordered_json line;
     line["dtype"] = flags.dtype;
     line["to"] = std::string(name_of(to));
     line["bytes"] = bytes;
     line["sources"] = flags.sources;
+    line["residuals"] = flags.residuals;
     line["kernel"] = std::string(kernels.name());
     line["sum_bytes_per_second"] = rates.sum;
     line["memcpy_bytes_per_second"] = rates.memcpy;
     line["ratio"] = rates.sum / rates.memcpy;
     std::cout << line << "\n";
   } else {
-    const std::string types = to == *type ? flags.dtype : absl::StrCat(flags.dtype, " to ", flags.to);
+    std::string types = to == *type ? flags.dtype : absl::StrCat(flags.dtype, " to ", flags.to);
+    if (flags.residuals) types += " with residuals";
     std::cout << absl::StrFormat("%s sums of %d sources of %s %s: %s/s read and written, %.2f of memcpy's %s/s\n",
                                  std::string(kernels.name()), flags.sources, format_bytes(static_cast<double>(bytes)),
                                  types, format_bytes(rates.sum), rates.sum / rates.memcpy, format_bytes(rates.memcpy));
@@ -180,6 +192,7 @@ void add_bench_sum(flags::Command& bench, Context& context) {
   command.add_number("--sources", flags->sources, "Tensors in each sum").between(1, 1024).show_default();
   flags::add_kernel(command, flags->kernel);
   command.add_number("--seconds", flags->seconds, "Seconds to measure").between(0.0, 3600.0).show_default();
+  command.add_switch("--residuals", flags->residuals, "Encode blocks with error feedback");
   command.add_switch("--json", flags->json, "Print one JSON line");
   command.on_chosen([flags, &context] { context.run = [flags] { return run_bench_sum(*flags); }; });
 }
