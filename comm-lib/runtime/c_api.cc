@@ -482,14 +482,15 @@ gln_status gln_step(gln_session* session) {
   });
 }
 
-constexpr uint64_t kMostSaved = uint64_t{1} << 40;  // bytes of a tensor are no more, either
+constexpr int64_t kMostSaved = int64_t{1} << 40;  // bytes of a tensor are no more, either
 
-gln_status gln_count_saved(gln_session* session, uint64_t bytes) {
+gln_status gln_count_saved(gln_session* session, int64_t bytes) {
   return with_rank(session, [bytes](gleaner::runtime::Rank& rank) -> absl::Status {
-    if (bytes > kMostSaved) {
-      return absl::InvalidArgumentError(absl::StrCat("bytes is ", bytes, ", expected at most ", kMostSaved));
+    if (bytes < -kMostSaved || bytes > kMostSaved) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("bytes is ", bytes, ", expected at most ", kMostSaved, ", and at least the same below 0"));
     }
-    rank.save(static_cast<int64_t>(bytes));
+    rank.save(bytes);
     return absl::OkStatus();
   });
 }

@@ -422,7 +422,8 @@ static void job(void) {
   forked_child(session);
   CHECK(gln_step(session) == GLN_OK);
   CHECK(gln_count_saved(session, 1000) == GLN_OK);
-  check_error(gln_count_saved(session, UINT64_MAX), GLN_INVALID_ARGUMENT, "bytes is 18446744073709551615");
+  CHECK(gln_count_saved(session, -1000) == GLN_OK);
+  check_error(gln_count_saved(session, INT64_MIN), GLN_INVALID_ARGUMENT, "bytes is -9223372036854775808");
   CHECK(gln_add_wait(session, 0.5) == GLN_OK);
   check_error(gln_add_wait(session, -1), GLN_INVALID_ARGUMENT, "seconds is -1");
   check_error(gln_add_wait(session, NAN), GLN_INVALID_ARGUMENT, "seconds is nan");

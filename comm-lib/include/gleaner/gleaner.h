@@ -428,9 +428,10 @@ GLN_API gln_status gln_l1_norms(gln_data_type type, const void* values, uint64_t
 GLN_API gln_status gln_step(gln_session* session);
 
 /* Counts `bytes` bytes of gradients that the program does not send in the current iteration, as in sparse
- * communication. With them the coordinator, `gleaner explain` and metrics tell what an iteration would send without it.
- * GLN_INVALID_ARGUMENT: `bytes` is more than 2^40. */
-GLN_API gln_status gln_count_saved(gln_session* session, uint64_t bytes);
+ * communication. Negative: it sends more than the gradients, as with padding. With them the coordinator, `gleaner
+ * explain` and metrics tell what an iteration would send without it. GLN_INVALID_ARGUMENT: the magnitude of `bytes` is
+ * above 2^40. */
+GLN_API gln_status gln_count_saved(gln_session* session, int64_t bytes);
 
 /* Counts `seconds` as time that the program has waited for requests, in the metric gleaner_worker_wait_seconds_total.
  * The library itself counts the time in gln_wait(). Programs that wait for callbacks of a thread with gln_next_done()

@@ -244,7 +244,7 @@ _SIGNATURES = {
     "gln_next_done": (ctypes.c_int, [_SESSION, ctypes.c_double, ctypes.POINTER(_U64)]),
     "gln_broadcast": (ctypes.c_int, [_SESSION, ctypes.c_char_p, ctypes.c_void_p, _U64, ctypes.c_uint32]),
     "gln_step": (ctypes.c_int, [_SESSION]),
-    "gln_count_saved": (ctypes.c_int, [_SESSION, ctypes.c_uint64]),
+    "gln_count_saved": (ctypes.c_int, [_SESSION, ctypes.c_int64]),
     "gln_add_wait": (ctypes.c_int, [_SESSION, ctypes.c_double]),
     "gln_tell_packs": (ctypes.c_int, [_SESSION, ctypes.c_double, ctypes.c_double, ctypes.c_double]),
 }

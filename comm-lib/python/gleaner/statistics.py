@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from dataclasses import dataclass, fields
 
 from gleaner import _abi
@@ -52,13 +53,15 @@ class Statistics(Connection):
         """Counts bytes of gradients that the program does not send in the current step, as in sparse communication.
 
         Args:
-            bytes: Their number, from 0 to 2**40.
+            bytes: Their number, at most 2**40. Negative: the step sends more than the gradients, as with padding.
 
         Raises:
-            InvalidArgumentError: `bytes` is larger.
+            TypeError: `bytes` is no whole number.
+            InvalidArgumentError: The magnitude of `bytes` is larger.
             FailedPreconditionError: The session is closed or inherited.
         """
-        self.call("gln_count_saved", bytes)
+        # ctypes would cut off the high bits.
+        self.call("gln_count_saved", max(-(2**63), min(operator.index(bytes), 2**63 - 1)))
 
     def add_wait(self, seconds: float) -> None:
         """Counts time that the program has waited for requests other than in synchronize(), for the worker's metrics.

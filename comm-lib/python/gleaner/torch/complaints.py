@@ -66,5 +66,5 @@ def of_added_average(name: str) -> str:
     return (
         f"backward() added to the gradient of {name}, which is an average of this step already, and compression in "
         "blocks or sparsity would count that average again: pass backward_passes_per_step= for several backward passes "
-        "in a step, or call optimizer.zero_grad() before backward() to drop the average"
+        "in a step, or, to drop the average, zero_grad() of the optimizer of this parameter before backward()"
     )

@@ -32,9 +32,10 @@ class Compressor(Protocol):
         """Returns the average of the tensors that ranks sent, `tensor`, with the shape and type of the original."""
 
 
-def has_codec(compression: Any) -> bool:
-    """Returns whether `compression` sends tensors of float32 in blocks."""
-    return isinstance(getattr(compression, "sent_as", None), Codec)
+def may_encode(compression: Any, gradient: torch.Tensor, in_packs: bool) -> bool:
+    """Returns whether `compression` may send a gradient in blocks, on its own or else in a pack."""
+    is_small = gradient.numel() < BLOCK_ELEMENTS and not in_packs
+    return isinstance(getattr(compression, "sent_as", None), Codec) and gradient.dtype == torch.float32 and not is_small
 
 
 def sent_as(compression: Any, tensor: torch.Tensor) -> Optional[SentAs]:

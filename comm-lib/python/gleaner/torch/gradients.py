@@ -17,7 +17,7 @@ from gleaner.errors import FailedPreconditionError, GleanerError
 from gleaner.session import Session
 from gleaner.torch import complaints
 from gleaner.torch.chunks import Runs
-from gleaner.torch.compression import Compressor, has_codec
+from gleaner.torch.compression import Compressor, may_encode
 from gleaner.torch.fingerprint import fingerprint_of
 from gleaner.torch.hooks import Hooks
 from gleaner.torch.joining_gradients import JoiningGradients
@@ -89,13 +89,17 @@ class Gradients(JoiningGradients, PostponingGradients):
             self._slots, sparsity, fusion_bytes, compression, prioritize, lambda: myself().optimizer().param_groups
         )
         self._flights, self.sparse = self._packing.flights, self._packing.sparse
+        # Whether a rest of some gradients is kept for later, so that averages can't add up. Gradients that are sent
+        # whole are no exception then: the error should come before a pass has sent anything.
+        self._keeps_rest = (sparsity is not None and sparsity.share > 0) or any(
+            may_encode(compression, slot.parameter, in_packs=fusion_bytes is not None) for slot in self._slots
+        )
         # Slots with an average of this step; True: a further gradient is added to it. Empty if averages may add up.
         self._averages: dict[Slot, bool] = {}
-        self._averages_add_up = sparsity is None and not has_codec(compression)
         self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
         self._without_gradient = self._slots  # slots without a gradient after the last averaging round
         self._hooks = {
-            slot: Hooks(slot.parameter, self, place, self.is_tuning or slot.place is None or not self._averages_add_up)
+            slot: Hooks(slot.parameter, self, place, self.is_tuning or slot.place is None or self._keeps_rest)
             for place, slot in enumerate(self._slots)
             if slot.parameter.is_floating_point()
         }
@@ -336,7 +340,7 @@ class Gradients(JoiningGradients, PostponingGradients):
         roll.check()
         if changed:
             raise self._changed(changed[0])
-        if not self._averages_add_up:
+        if self._keeps_rest:
             self._averages.update(dict.fromkeys(sent, True))
         if self.is_tuning:
             self._packing.tuning.readiness.end_round()

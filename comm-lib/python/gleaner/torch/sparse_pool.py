@@ -132,7 +132,7 @@ class SparsePool:
         options = PushPullOptions(average=False, name=self._norms_name, priority=_PRIORITY, in_place=True)
         self._handle = exchange.push_pull_async(self._session, TORCH, norms, options)
         rest = self._pool.memory.numel() - self._pool.rest.numel() - len(self._important) * self._rows.shape[1]
-        self._session.count_saved(max(0, rest) * self._pool.memory.element_size())
+        self._session.count_saved(rest * self._pool.memory.element_size())
         self.is_sent = True
 
     def keep_rest(self) -> None:
