@@ -44,7 +44,7 @@ def adam(rate: float) -> Callable[[Parameters], torch.optim.Optimizer]:
 
 
 TASKS: Mapping[str, Task] = {
-    "conv": Task(data.digits, models.Convolutional, sgd(0.05), batch=64, epochs=12, metric="test_accuracy"),
+    "conv": Task(data.digits, models.Convolutional, sgd(0.05), batch=64, epochs=30, metric="test_accuracy"),
     "resnet": Task(data.mnist, models.ResNet, sgd(0.1), batch=64, epochs=5, metric="test_accuracy"),
     "transformer": Task(data.text, models.Transformer, adam(0.003), batch=16, epochs=4, metric="test_loss"),
 }
