@@ -225,6 +225,11 @@ struct Top {
     for (uint32_t i = 0; i < size; ++i) count += magnitudes[i] >= bound ? 1 : 0;
     return count;
   }
+  static uint32_t count_above(const int32_t* magnitudes, uint32_t size, int32_t bound) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < size; ++i) count += magnitudes[i] > bound ? 1 : 0;
+    return count;
+  }
   // Finds, bit by bit, the greatest number without bits below `last` that k of `size` magnitudes reach. Ends as soon as
   // only k magnitudes reach a smaller number. `least`: has the bits above `first`. Returns how many magnitudes reach
   // it.
@@ -270,7 +275,7 @@ struct Top {
     }
     int32_t least = 0;
     const uint32_t count = find_least(magnitudes, size, 1 << 30, 1, least);
-    uint32_t ties = count > k ? k - count_reached(magnitudes, size, least + 1) : k;
+    uint32_t ties = count > k ? k - count_above(magnitudes, size, least) : k;
     uint16_t indexes[k + 1];
     uint32_t filled = 0;
     for (uint32_t i = 0; i < size; ++i) {
