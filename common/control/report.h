@@ -32,7 +32,7 @@ struct Measured {
   double communication_seconds = 0;  // time with at least one push_pull in flight
   uint64_t step_bytes = 0;           // gradient bytes of the push_pulls that began in these steps; 0: not known
   uint64_t last_step = 0;            // number of the last of these steps, since the start of the rank; 0: not known
-  int64_t saved_bytes = 0;  // what step_bytes would be without compression and sparse communication, less step_bytes
+  int64_t saved_bytes = 0;           // by which compression and sparse communication lessen step_bytes
   friend bool operator==(const Measured&, const Measured&) = default;
 };
 

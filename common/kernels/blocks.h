@@ -220,11 +220,6 @@ struct Top {
   // candidates.
   static constexpr uint32_t kGroups = k <= 16 ? 64 : k == 32 ? 128 : 256;
 
-  static uint32_t count_reached(const int32_t* magnitudes, uint32_t size, int32_t bound) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < size; ++i) count += magnitudes[i] >= bound ? 1 : 0;
-    return count;
-  }
   static uint32_t count_above(const int32_t* magnitudes, uint32_t size, int32_t bound) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < size; ++i) count += magnitudes[i] > bound ? 1 : 0;
@@ -236,7 +231,7 @@ struct Top {
   static uint32_t find_least(const int32_t* magnitudes, uint32_t size, int32_t first, int32_t last, int32_t& least) {
     uint32_t count = size;
     for (int32_t bit = first; bit >= last && count > k; bit >>= 1) {
-      const uint32_t reached = count_reached(magnitudes, size, least | bit);
+      const uint32_t reached = count_above(magnitudes, size, (least | bit) - 1);
       least |= reached >= k ? bit : 0;
       count = reached >= k ? reached : count;
     }

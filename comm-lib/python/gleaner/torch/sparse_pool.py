@@ -280,12 +280,12 @@ def _norms_in_any_order(rows: torch.Tensor) -> torch.Tensor:
 
 def halved_norms(rows: torch.Tensor) -> torch.Tensor:
     """Returns what l1_norms() does, with operations that PyTorch has on every device."""
-    sums = rows.abs().to(torch.float32)
-    while sums.shape[1] > 1:
-        half = (sums.shape[1] + 1) // 2
-        sums[:, : sums.shape[1] - half] += sums[:, half:]
-        sums = sums[:, :half]
-    return sums[:, 0].masked_fill(sums[:, 0].isnan(), float("nan"))
+    added = rows.abs().to(torch.float32)
+    while added.shape[1] > 1:
+        half = (added.shape[1] + 1) // 2
+        added[:, : added.shape[1] - half] += added[:, half:]
+        added = added[:, :half]
+    return added[:, 0].masked_fill(added[:, 0].isnan(), float("nan"))
 
 
 def _check_alike(named: Sequence[tuple[str, torch.Tensor]]) -> None:

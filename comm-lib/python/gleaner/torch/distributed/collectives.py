@@ -42,9 +42,9 @@ SLOTS = 32
 # At most this many names of tensors of a group, and groups with such names only among the first numbers. Sums beyond
 # go by calls, so that the plan does not grow without bound.
 MOST_NAMES = 1024
+MOST_NUMBERS = 512
 # Bytes of the text by which ranks compare the first sum of a type and size. The longest text has about 100.
 CALL_BYTES = 128
-MOST_NUMBERS = 512
 
 
 class _Last(NamedTuple):
@@ -433,8 +433,8 @@ class Collectives:
     def _gather_changes(self, own: torch.Tensor, wait: Callable[[int], None]) -> torch.Tensor:
         """Does what _gather_now() does for bytes, as a push_pull.
 
-        A rank that has not called set_compression() waits in a push_pull of its own meanwhile. The coordinator detects
-        such a deadlock of push_pulls, and names both tensors.
+        A rank that has not called set_compression() waits in a push_pull of its own meanwhile, so both end with the
+        group's timeout.
         """
         rows = torch.zeros((self.size, own.numel()), dtype=torch.int32)
         rows[self.rank] = own

@@ -69,7 +69,8 @@ def set_compression(compression: Any, group: Any = None) -> None:
     """Sends sums and averages of float32 that go through summers (from 1 MiB on) compressed from now on.
 
     Collective: all ranks of the group call this between the same collectives. The next sum of each size compares the
-    compression of all ranks: if ranks differ, it fails on all of them with an InvalidArgumentError that names both.
+    compression of all ranks: if ranks differ, it fails on all of them with an InvalidArgumentError that names both. If
+    only some ranks call this after earlier sums, the next sum waits for the group's timeout.
 
     Args:
         compression: Compression.none, or Compression.fp16 or another compressor of gleaner.torch.Compression without
