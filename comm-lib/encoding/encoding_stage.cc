@@ -26,6 +26,7 @@ bool are_finite(const std::byte* values, size_t count) {
 }  // namespace
 
 absl::Status EncodingStage::on_event(const pipeline::Event& event) {
+  if (const auto* welcome = std::get_if<pipeline::Welcome>(&event)) worker_ = welcome->member;
   if (!std::holds_alternative<pipeline::Commit>(event)) return absl::OkStatus();
   parts_.extend(*plan());
   piece_of_.resize(parts_.first_of(static_cast<uint32_t>(parts_.tensors())));

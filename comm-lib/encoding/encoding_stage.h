@@ -41,8 +41,8 @@ struct Counts {
 
 class EncodingStage : public pipeline::Stage {
  public:
-  // `kernels` must outlive the stage. `worker`: number of this worker, since workers round at random independently.
-  EncodingStage(const kernels::Kernels* kernels, uint32_t worker) : kernels_(*kernels), worker_(worker) {}
+  // `kernels` must outlive the stage.
+  explicit EncodingStage(const kernels::Kernels* kernels) : kernels_(*kernels) {}
 
   // pipeline::Stage. A piece of a compressed tensor must consist of whole parts. Other threads may start pieces.
   void start(pipeline::PieceRequest request) override;
@@ -99,7 +99,7 @@ class EncodingStage : public pipeline::Stage {
   const Compressed& compressed_of(uint32_t part) const { return compressed_[parts_[part].tensor]; }
 
   const kernels::Kernels& kernels_;
-  const uint32_t worker_;
+  uint32_t worker_ = 0;  // number of this worker in the job: workers round at random independently
   pipeline::Pieces parts_;
   Slots<Piece> pieces_;
   std::vector<uint32_t> piece_of_;      // by part: index in pieces_ of the latest piece

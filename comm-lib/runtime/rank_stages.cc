@@ -37,7 +37,7 @@ absl::StatusOr<RankStages> make_stages(const Env& env, const Config& config, con
         env, device::StageOptions{.worker = config.worker, .window_bytes = config.window_bytes}, recorder));
   }
   if (config.local_rank == 0) {
-    auto encoding = std::make_unique<encoding::EncodingStage>(kernels, config.worker);
+    auto encoding = std::make_unique<encoding::EncodingStage>(kernels);
     stages.encoding = encoding.get();
     stages.list.push_back(std::move(encoding));
     GLN_ASSIGN_OR_RETURN(auto network,

@@ -57,13 +57,14 @@ class EncodingStageTest : public ::testing::Test {
   }
   void begin(std::vector<plan::Tensor> tensors) {
     std::vector<std::unique_ptr<pipeline::Stage>> stages;
-    stages.push_back(std::make_unique<EncodingStage>(&kernels_, 0));
+    stages.push_back(std::make_unique<EncodingStage>(&kernels_));
     stage_ = static_cast<EncodingStage*>(stages.back().get());
     stages.push_back(std::make_unique<Network>());
     network_ = static_cast<Network*>(stages.back().get());
     pipeline_ = *pipeline::Pipeline::create(std::move(stages), &done_);
     auto plan = *plan::make_plan({{1e9, 1e9}, {1e9}}, std::move(tensors), {64 << 10});
     plan.epoch = 1;
+    ASSERT_TRUE(pipeline_->on_event(pipeline::Welcome{.member = member_}).ok());
     ASSERT_TRUE(pipeline_->on_event(pipeline::Prepare{std::make_shared<const plan::Plan>(plan)}).ok());
     ASSERT_TRUE(pipeline_->on_event(pipeline::Commit{1}).ok());
   }
@@ -76,6 +77,7 @@ class EncodingStageTest : public ::testing::Test {
   }
 
   const kernels::Kernels kernels_ = *kernels::Kernels::choose("");
+  uint32_t member_ = 0;  // the worker's number
   Done done_;
   EncodingStage* stage_ = nullptr;
   Network* network_ = nullptr;
@@ -166,6 +168,23 @@ TEST_F(EncodingStageTest, RandomPlacesChangeFromStepToStep) {
   EXPECT_LT(places[0], kBlockValues);
   EXPECT_NE(places[0], places[1]);
   EXPECT_NE(places[1], places[2]);
+}
+
+// So the bits do not depend on which machine has which rank.
+TEST_F(EncodingStageTest, WorkersNumberDecidesRandomRounding) {
+  const auto contribution = [&](uint32_t member) {
+    member_ = member;
+    begin_blocks(kInt4Block, {.elements = kBlockValues, .seed = 4});
+    std::vector<float> values(kBlockValues, 0.3F);
+    values[0] = 1;
+    start(0, values);
+    encode_all();
+    const auto bytes = network_->pieces.back().input.bytes();
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const std::vector<std::byte> of_first = contribution(0);
+  EXPECT_NE(contribution(1), of_first);
+  EXPECT_EQ(contribution(0), of_first);
 }
 
 TEST_F(EncodingStageTest, OtherTensorsPassUnchanged) {
