@@ -55,18 +55,42 @@ absl::StatusOr<topology::Topology> one_switch(const plan::Plan& plan, double rou
   return topology::Topology::make(std::move(hosts), {{"switch"}}, std::move(links));
 }
 
+// Returns the topology with a host for each further member, whose link leads to the switch `known.summers_at`.
+absl::StatusOr<topology::Topology> with_summers(const JobNetwork& known, const plan::Plan& plan) {
+  const topology::Topology& workers = known.topology;
+  std::vector<topology::Host> hosts = workers.hosts();
+  std::vector<topology::Link> links = workers.links();
+  const auto added = static_cast<uint32_t>(plan.members.size()) - plan.workers;
+  for (topology::Link& link : links) {
+    for (uint32_t* const end : {&link.a, &link.b}) *end += workers.is_host(*end) ? 0 : added;
+  }
+  const uint32_t core = plan.workers + added + *known.summers_at;
+  const double latency = links.front().latency_seconds;
+  for (uint32_t member = plan.workers; member < plan.members.size(); ++member) {
+    // An empty place has no bandwidth, and takes no part.
+    const double bits = std::max(plan.members[member].bits_per_second, plan::kMinBitsPerSecond);
+    hosts.push_back({plan.member_name(member), {}});
+    links.push_back({member, core, bits, bits, latency});
+  }
+  return topology::Topology::make(std::move(hosts), workers.switches(), std::move(links));
+}
+
 // Returns the topology of the members that own partitions, with links of hosts that fit their members and the round
 // trip.
-absl::StatusOr<topology::Topology> part_of(const topology::Topology& known, const plan::Plan& plan,
-                                           double round_trip_seconds, double overhead_seconds) {
+absl::StatusOr<topology::Topology> part_of(const JobNetwork& network, const plan::Plan& plan, double round_trip_seconds,
+                                           double overhead_seconds) {
+  topology::Topology known = network.topology;
+  if (network.summers_at.has_value() && plan.members.size() > plan.workers) {
+    GLN_ASSIGN_OR_RETURN(known, with_summers(network, plan));
+  }
   std::vector<uint32_t> members;
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
     if (is_owner(plan, member) && member < known.host_count()) members.push_back(member);
   }
   GLN_ASSIGN_OR_RETURN(topology::Topology hosts, topology::subset(known, members));
-  const topology::Network network = topology::make_network(std::move(hosts));
-  const topology::Topology& part = network.topology;
-  const double longest = 2 * farthest_latency(network, plan.workers, part.host_count());
+  const topology::Network of_members = topology::make_network(std::move(hosts));
+  const topology::Topology& part = of_members.topology;
+  const double longest = 2 * farthest_latency(of_members, plan.workers, part.host_count());
   const double software = std::max(0.0, round_trip_seconds - longest) / 4;
   std::vector<topology::Link> links = part.links();
   for (topology::Link& link : links) {
@@ -90,9 +114,9 @@ absl::StatusOr<topology::Topology> part_of(const topology::Topology& known, cons
 
 absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds, double overhead_seconds,
                                              const JobNetwork* known) {
-  GLN_ASSIGN_OR_RETURN(topology::Topology made,
-                       known == nullptr ? one_switch(plan, round_trip_seconds, overhead_seconds)
-                                        : part_of(known->topology, plan, round_trip_seconds, overhead_seconds));
+  GLN_ASSIGN_OR_RETURN(topology::Topology made, known == nullptr
+                                                    ? one_switch(plan, round_trip_seconds, overhead_seconds)
+                                                    : part_of(*known, plan, round_trip_seconds, overhead_seconds));
   return topology::make_network(std::move(made));
 }
 

@@ -104,7 +104,8 @@ std::optional<ranks::RankMap> map_by_rack(const topology::Topology& topology) {
 }  // namespace
 
 absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summers) {
-  GLN_RETURN_IF_ERROR(check_room(network.topology, workers, summers));
+  const bool has_summers = !network.summers_at.has_value();
+  GLN_RETURN_IF_ERROR(check_room(network.topology, workers, has_summers ? summers : 0));
   if (network.source != RankMapSource::kGiven) return absl::OkStatus();
   return ranks::check_map(network.host_of, workers, workers);
 }
@@ -166,6 +167,19 @@ std::function<absl::StatusOr<double>(const ranks::RankMap& host_of)> simulated_s
         netsim::run_schedule(schedule, network, host_of, netsim::uncut(static_cast<double>(bytes)), {}));
     return run.seconds;
   };
+}
+
+std::optional<MapTimes> ring_times(const topology::Topology& topology, const ranks::RankMap& host_of) {
+  const uint32_t hosts = topology.host_count();
+  if (hosts < 2 || hosts > kMostModelledRing) return std::nullopt;
+  const topology::Network network = topology::make_network(topology);
+  const auto ring = collective::make_schedule({.algorithm = "ring"}, hosts);
+  const auto fleet = plan::fleet_of(network.topology, hosts, 0);
+  if (!ring.ok() || !fleet.ok()) return std::nullopt;
+  const uint64_t by_default = plan::default_partition_bytes(*fleet, kLargeTensorBytes);
+  const Part part{network, plan::sliced_partition_bytes(by_default, collective::slices_per_vector(*ring)), {}};
+  const auto timed = time(*ring, part, host_of);
+  return timed.ok() ? std::optional(timed->times) : std::nullopt;
 }
 
 std::string describe(const collective::Spec& schedule, const MapTimes& times) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,11 +48,15 @@ struct JobNetwork {
   // The schedules whose map differs from the identity, or whose ranks master different numbers of chunks: the result of
   // map_ranks().
   std::vector<MappedSpec> mapped;
+  // The switch, by its index among those of the topology, to which the links of CPU summers lead, if the topology has
+  // the hosts of the workers alone. Nullopt: it has a host for each summer, too.
+  std::optional<uint32_t> summers_at;
   bool of_probes = false;      // the topology is the tree that probes suggest (probed_racks.h)
   bool unsure_groups = false;  // ProbedTree::unsure
 };
 
-// Returns OK if the topology has a host for each member, and a given map has each of n = `workers` workers once.
+// Returns OK if the topology has a host for each member that needs one, and a given map has each of n = `workers`
+// workers once.
 absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summers);
 
 // Returns those of the schedules whose ranks should not be the workers' numbers, or whose ranks should master different
@@ -72,6 +77,11 @@ std::vector<MappedSpec> mapped_among(std::span<const MappedSpec> mapped, std::sp
 // schedule and the network must outlive it.
 std::function<absl::StatusOr<double>(const ranks::RankMap& host_of)> simulated_seconds(
     const collective::Schedule& schedule, const topology::Network& network, uint64_t bytes, uint64_t most_messages);
+
+// Returns the times of a ring of these ranks, of all hosts of the topology, for a partition of a large tensor. Nullopt:
+// there are more than kMostModelledRing hosts, or two hosts have no path.
+inline constexpr uint32_t kMostModelledRing = 512;
+std::optional<MapTimes> ring_times(const topology::Topology& topology, const ranks::RankMap& host_of);
 
 // Returns what a map of ranks wins, for people: "3.10 ms -> 1.20 ms for a partition". Masters win only where partitions
 // follow each other, so they are named without a time.

@@ -57,6 +57,27 @@ TEST(Choice, TheOverheadThatANetworkStatesCounts) {
   EXPECT_EQ(network->topology.hosts()[1].overhead_seconds, 3e-6);
 }
 
+TEST(Choice, SummersOutsideANetworkAreAtItsCore) {
+  JobNetwork known{.topology = *topology::racks(2, 2, {10e9, 5e9, 10e-6})};
+  known.summers_at = 0;  // the core
+  EXPECT_TRUE(validate(known, 4, 3).ok());
+  plan::Plan plan = plan_of(4, 3);
+  plan.members[5] = {};  // an empty place
+  plan.members[6].bits_per_second = 3e9;
+  const auto network = network_of(plan, 0, 0, &known);
+  ASSERT_TRUE(network.ok()) << network.status();
+  const topology::Topology& made = network->topology;
+  ASSERT_EQ(made.host_count(), 6u);
+  EXPECT_EQ(made.name(5), "summer/2");
+  const auto at = made.only_switch(5);
+  ASSERT_TRUE(at.has_value());
+  EXPECT_EQ(made.name(at->node), "core");
+  EXPECT_EQ(made.bits_per_second(at->channel), 3e9);
+  EXPECT_EQ(made.name(made.only_switch(3)->node), "rack-1");
+  known.summers_at.reset();
+  EXPECT_FALSE(validate(known, 4, 3).ok()) << "each summer needs a host";
+}
+
 TEST(Choice, EqualStrategiesShareASchedule) {
   plan::Plan plan = plan_of(2, 0);
   std::vector<plan::Tensor> tensors = {{"a", 256}, {"b", 256}, {"large", 64 << 20}};

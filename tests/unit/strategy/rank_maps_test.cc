@@ -45,6 +45,17 @@ TEST(RankMaps, RingCrossesUplinksOnce) {
   EXPECT_THAT(describe(ring, times), HasSubstr(" -> "));
 }
 
+TEST(RankMaps, RingTimesCompareAMapWithTheIdentity) {
+  const topology::Topology racks = mixed_racks();
+  const auto by_rack = ring_times(racks, {0, 2, 4, 6, 1, 3, 5, 7});
+  ASSERT_TRUE(by_rack.has_value());
+  EXPECT_GT(by_rack->identity_seconds, 3 * by_rack->seconds);
+  const auto same = ring_times(racks, ranks::identity(8));
+  EXPECT_EQ(same->seconds, same->identity_seconds);
+  EXPECT_EQ(ring_times(*topology::star(kMostModelledRing + 1, {}), ranks::identity(kMostModelledRing + 1)),
+            std::nullopt);
+}
+
 TEST(RankMaps, IdentityHasNoRanks) {
   const auto kept = map_ranks(network_with(RankMapSource::kIdentity), 8, kRing);
   ASSERT_TRUE(kept.ok());
