@@ -26,6 +26,7 @@ inline constexpr char kJobLabel[] = "gleaner.dev/job";          // name of the T
 inline constexpr char kRoleLabel[] = "gleaner.dev/role";        // worker | summer
 inline constexpr char kIndexLabel[] = "gleaner.dev/index";      // worker or summer index
 inline constexpr char kAttemptLabel[] = "gleaner.dev/attempt";  // status.attempt when the pod was created
+inline constexpr char kRankLabel[] = "gleaner.dev/rank";        // of a worker's pod: the rank of its local rank 0
 // A node's label with its NIC's speed each way ("25Gbit"), for NICs whose speed the agent can't read.
 inline constexpr char kNodeBandwidthLabel[] = "gleaner.dev/bandwidth";
 // The extended resource that only summers request. kube-scheduler calls the extender for pods that request it.

@@ -17,6 +17,7 @@ constexpr size_t kMaxTransports = 8;  // of a member, by the schema
 void read_member(const Fields& fields, PlanMember& member) {
   fields.text("name", member.name);
   fields.text("role", member.role);
+  if (fields.find("rank") != nullptr) fields.number("rank", member.rank.emplace());
   fields.text("pod", member.pod);
   fields.text("node", member.node);
   fields.text("address", member.address);
@@ -81,6 +82,7 @@ json to_json(const PlanMember& member) {
                  {"trafficBytes", member.traffic_bytes},
                  {"binds", member.binds},
                  {"acknowledgedEpoch", member.acknowledged_epoch}};
+  if (member.rank.has_value()) object["rank"] = *member.rank;
   if (member.bandwidth_assumed) object["bandwidthAssumed"] = true;
   if (!member.slow.empty()) object["slow"] = shortened(member.slow, kMaxEndpoint);
   if (!member.pod.empty()) object["pod"] = shortened(member.pod, kMaxName);
@@ -108,6 +110,7 @@ json spec_json(const ReductionPlanSpec& spec) {
   if (!spec.strategy.empty()) object["strategy"] = shortened(spec.strategy, kMaxList);
   if (!spec.bits.empty()) object["bits"] = shortened(spec.bits, kMaxShortWord);
   if (spec.other_bits.has_value()) object["otherBits"] = to_json(*spec.other_bits);
+  if (spec.rank_map.has_value()) object["rankMap"] = to_json(*spec.rank_map);
   for (const PlanStrategy& strategy : spec.strategies) object["strategies"].push_back(to_json(strategy));
   for (const PlanSchedule& schedule : spec.schedules) object["schedules"].push_back(to_json(schedule));
   for (const PlanMember& member : spec.members) object["members"].push_back(to_json(member));
@@ -130,6 +133,7 @@ absl::StatusOr<ReductionPlan> parse_reduction_plan(const json& object) {
   read_other_bits(spec.object("otherBits"), plan.spec.other_bits);
   spec.list("strategies", plan.spec.strategies, read_strategy);
   spec.list("schedules", plan.spec.schedules, read_schedule);
+  read_rank_map(spec.object("rankMap"), plan.spec.rank_map);
   spec.number("tensors", plan.spec.tensors);
   spec.number("partitions", plan.spec.partitions);
   spec.number("bytesPerStep", plan.spec.bytes_per_step);

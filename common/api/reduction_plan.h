@@ -14,12 +14,14 @@
 
 #include "absl/status/statusor.h"
 #include "common/api/meta.h"
+#include "common/api/rank_map.h"
 
 namespace gleaner::api {
 
 struct PlanMember {
-  std::string name;  // "worker-0", "summer-1"
-  std::string role;  // worker | summer
+  std::string name;              // "worker-0", "summer-1"
+  std::string role;              // worker | summer
+  std::optional<uint32_t> rank;  // of a worker: that of its local rank 0
   std::string pod, node, address;
   // In order of preference: "shm:1f3a9c2b" (members with the same number share a directory), "tcp".
   std::vector<std::string> transports;
@@ -68,6 +70,7 @@ struct ReductionPlanSpec {
   std::optional<PlanOtherBits> other_bits;
   std::vector<PlanStrategy> strategies;  // without tensors that accumulate
   std::vector<PlanSchedule> schedules;
+  std::optional<RankMap> rank_map;  // without `workers`, since the members are in the order of ranks
   uint64_t tensors = 0, partitions = 0, bytes_per_step = 0;
   uint64_t push_bytes_per_step = 0;          // bytes that a worker contributes to the sums of a step
   uint64_t dense_bytes_per_step = 0;         // bytes_per_step without compression and sparse communication

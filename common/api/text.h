@@ -14,6 +14,8 @@ namespace gleaner::api {
 // common/base/utf8.h), since the API server refuses an object with a single text that is too long.
 inline constexpr size_t kMaxMessage = 32768;  // a text for people
 inline constexpr size_t kMaxList = 4096;      // several names, such as the strategies of a plan
+inline constexpr size_t kMaxGroup = 1024;     // of a Topology: 16 label values, of which each has at most 63 characters
+inline constexpr size_t kMaxLabelKey = 317;   // prefix of 253 characters, slash, name of 63 characters
 inline constexpr size_t kMaxEndpoint = 300;
 inline constexpr size_t kMaxReason = 256;
 inline constexpr size_t kMaxName = 253;  // of an object of Kubernetes

@@ -94,6 +94,7 @@ void read_communication(const Fields& fields, Communication& communication) {
   }
   fields.number("radix", communication.radix, 2, kMaxReplicas);
   fields.choice<Bits>("bits", kBits, communication.bits);
+  read_rank_order(fields, "rankMap", communication.rank_map);
   fields.choice<Transport>("transport", kTransports, communication.transport);
   read_bytes(fields, "partitionBytes", kMinPartitionBytes, kMaxPartitionBytes,
              "a whole number of bytes from 4Ki to 4Mi", communication.partition_bytes);
@@ -157,6 +158,7 @@ void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.number("restarts", status.restarts);
   fields.number("retries", status.retries);
   fields.number("epoch", status.epoch);
+  read_rank_map(fields.object("rankMap"), status.communication.rank_map);
   fields.text("strategy", status.communication.strategy);
   fields.text("bits", status.communication.bits);
   fields.text("bound", status.communication.bound);
@@ -174,6 +176,7 @@ json to_json(const Communication& communication) {
   if (wanted.bits_per_second >= 1) summers["bandwidth"] = bandwidth_text(wanted.bits_per_second);
   json object = {{"strategy", std::string(to_string(communication.strategy))},
                  {"transport", std::string(name_in<Transport>(kTransports, communication.transport))},
+                 {"rankMap", std::string(name_of(communication.rank_map))},
                  {"summers", std::move(summers)}};
   if (!communication.stages.empty()) object["stages"] = communication.stages;
   if (communication.radix > 0) object["radix"] = communication.radix;
@@ -244,6 +247,7 @@ json to_json(const TrainingJobStatus& status) {
   if (!status.succeeded_indexes.empty()) object["succeededIndexes"] = indexes_text(status.succeeded_indexes);
   if (!status.selector.empty()) object["selector"] = shortened(status.selector, kMaxReason);
   const CommunicationStatus& communication = status.communication;
+  if (communication.rank_map.has_value()) object["rankMap"] = to_json(*communication.rank_map);
   if (!communication.strategy.empty()) object["strategy"] = shortened(communication.strategy, kMaxList);
   if (!communication.bits.empty()) object["bits"] = shortened(communication.bits, kMaxShortWord);
   if (!communication.bound.empty()) object["bound"] = shortened(communication.bound, kMaxWord);

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/api/meta.h"
+#include "common/api/rank_map.h"
 
 namespace gleaner::api {
 
@@ -74,6 +75,7 @@ struct Communication {
   std::vector<uint32_t> stages;  // of BlueConnect, TwoLevel and Racks; empty: the default of the algorithm
   uint32_t radix = 0;            // of BCube; 0: the default of the algorithm
   std::optional<Bits> bits;      // none: RankOrder for Auto, else the class of the strategy
+  RankOrder rank_map = RankOrder::kTopology;
   Transport transport = Transport::kAuto;
   uint64_t partition_bytes = 0;  // 0: chosen from the bandwidths
   Compression compression = Compression::kNone;
@@ -104,8 +106,9 @@ struct SummersStatus {
   bool operator==(const SummersStatus&) const = default;
 };
 
-// How the job sums its tensors, for people. JSON has these fields in the status itself.
+// How the job's workers exchange gradients; the texts are for people. JSON has these fields in the status itself.
 struct CommunicationStatus {
+  std::optional<RankMap> rank_map;  // none: no attempt of several workers has had its machines yet
   // The strategies that sum tensors of the plan in force: "summers, halving-doubling". Empty before the first tensor.
   std::string strategy;
   std::string bits;  // the class of the bits of all sums: "RankOrder" or "Schedule"; empty before the first plan
@@ -121,7 +124,8 @@ struct TrainingJobStatus {
   int64_t observed_generation = 0;
   // Follows from the conditions: Pending, Starting, Running, Restarting, Suspended, Succeeded or Failed.
   std::string phase;
-  // Created, Running, Stalled, SummerSlow, SummersRefused, Restarting, Suspended, Succeeded, Failed, ReconcileFailing
+  // Created, Running, Stalled, SummerSlow, SummersRefused, RanksOutdated, Restarting, Suspended, Succeeded, Failed,
+  // ReconcileFailing
   std::vector<Condition> conditions;
   uint32_t workers_wanted = 0;  // spec.workers.replicas
   uint32_t workers_ready = 0;   // running

@@ -29,6 +29,7 @@ inline Resource events() { return {"", "v1", "events", "Event", true}; }
 inline Resource token_reviews() { return {"authentication.k8s.io", "v1", "tokenreviews", "TokenReview", false}; }
 inline Resource training_jobs() { return {"gleaner.dev", "v1alpha1", "trainingjobs", "TrainingJob", true}; }
 inline Resource node_profiles() { return {"gleaner.dev", "v1alpha1", "nodeprofiles", "NodeProfile", false}; }
+inline Resource topologies() { return {"gleaner.dev", "v1alpha1", "topologies", "Topology", false}; }
 inline Resource reduction_plans() { return {"gleaner.dev", "v1alpha1", "reductionplans", "ReductionPlan", true}; }
 
 }  // namespace gleaner::kube

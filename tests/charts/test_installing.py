@@ -122,7 +122,7 @@ def test_install_upgrade_uninstall_leave_crds_and_the_keys(clean: Plane) -> None
     assert done.returncode == 0, done.stderr
     assert wait_until_nothing_is_left(clean) == set()
     left = clean.get("crd", "-l", "app.kubernetes.io/part-of=gleaner")["items"]
-    assert {crd["spec"]["names"]["kind"] for crd in left} == {"TrainingJob", "ReductionPlan", "NodeProfile"}
+    assert {crd["spec"]["names"]["kind"] for crd in left} == {"TrainingJob", "ReductionPlan", "NodeProfile", "Topology"}
 
     install(clean)  # a second installation takes over the CRDs and the Secret that stayed
     secret = clean.get("secret", "gleaner-operator", "-n", NAMESPACE)

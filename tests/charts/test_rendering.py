@@ -174,7 +174,7 @@ def test_no_object_of_a_disabled_extender_is_rendered() -> None:
 
 def test_crds_are_optional_and_outlive_the_release() -> None:
     crds = [thing for thing in rendered() if thing["kind"] == "CustomResourceDefinition"]
-    assert {crd["spec"]["names"]["kind"] for crd in crds} == {"TrainingJob", "ReductionPlan", "NodeProfile"}
+    assert {crd["spec"]["names"]["kind"] for crd in crds} == {"TrainingJob", "ReductionPlan", "NodeProfile", "Topology"}
     for crd in crds:
         assert crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
     without = rendered({"crds.install": "false"})

@@ -18,6 +18,8 @@ ALLOWED: dict[str, list[Question]] = {
         *[(verb, "reductionplans.gleaner.dev", TEAM) for verb in ("get", "list", "watch", "create", "patch")],
         ("patch", "reductionplans.gleaner.dev:status", TEAM),
         ("list", "nodeprofiles.gleaner.dev", ""),
+        *[(verb, "topologies.gleaner.dev", "") for verb in ("get", "list", "watch", "create", "patch")],
+        *[(verb, "topologies.gleaner.dev:status", "") for verb in ("get", "patch", "update")],
         *[(verb, "pods", TEAM) for verb in ("get", "list", "watch", "create", "patch", "delete")],
         *[(verb, "services", TEAM) for verb in ("list", "watch", "create", "patch")],
         ("create", "configmaps", TEAM),
@@ -54,6 +56,7 @@ REFUSED: dict[str, list[Question]] = {
         ("patch", "trainingjobs.gleaner.dev", TEAM),
         ("create", "trainingjobs.gleaner.dev", TEAM),
         ("patch", "nodeprofiles.gleaner.dev", ""),
+        ("delete", "topologies.gleaner.dev", ""),
         ("delete", "services", TEAM),
         ("delete", "reductionplans.gleaner.dev", TEAM),
         ("get", "configmaps/other", TEAM),
@@ -79,6 +82,7 @@ REFUSED: dict[str, list[Question]] = {
         ("delete", "nodes", ""),
         ("delete", "nodeprofiles.gleaner.dev", ""),
         ("list", "nodeprofiles.gleaner.dev", ""),
+        ("get", "topologies.gleaner.dev", ""),
         ("create", "pods", TEAM),
         ("delete", "pods", TEAM),
         ("patch", "pods:status", TEAM),
@@ -92,6 +96,7 @@ REFUSED: dict[str, list[Question]] = {
         ("patch", "pods", TEAM),
         ("create", "pods:binding", TEAM),
         ("patch", "nodeprofiles.gleaner.dev", ""),
+        ("patch", "topologies.gleaner.dev", ""),
         ("get", "trainingjobs.gleaner.dev", TEAM),
         ("get", "secrets/gleaner-operator", NAMESPACE),
         ("list", "configmaps", NAMESPACE),
@@ -114,10 +119,16 @@ PEOPLE_REFUSED: dict[str, list[Question]] = {
         ("patch", "reductionplans.gleaner.dev", TEAM),
         ("create", "trainingjobs.gleaner.dev", "default"),
         ("patch", "nodeprofiles.gleaner.dev", ""),
+        ("patch", "topologies.gleaner.dev", ""),
         ("get", "secrets/gleaner-operator", NAMESPACE),
     ],
-    "admin": [("patch", "reductionplans.gleaner.dev", TEAM), ("patch", "nodeprofiles.gleaner.dev", "")],
+    "admin": [
+        ("patch", "reductionplans.gleaner.dev", TEAM),
+        ("patch", "nodeprofiles.gleaner.dev", ""),
+        ("patch", "topologies.gleaner.dev", ""),
+    ],
 }
+CLUSTER_WIDE = ("nodeprofiles.gleaner.dev", "topologies.gleaner.dev")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +141,9 @@ def installed(plane: Plane) -> Iterator[Plane]:
     plane.must("create", "namespace", TEAM)
     for role in PEOPLE_ALLOWED:
         plane.must("create", "rolebinding", role, "-n", TEAM, f"--clusterrole={role}", f"--user={role}er")
+    plane.must("create", "clusterrolebinding", "reader", "--clusterrole=gleaner-view", "--user=reader")
     yield plane
+    plane.must("delete", "clusterrolebinding", "reader")
     plane.must("delete", "namespace", TEAM, "--wait=false")
     plane.helm("uninstall", "gleaner", "--wait")
     plane.must("delete", "crd", "-l", "app.kubernetes.io/part-of=gleaner")
@@ -180,6 +193,13 @@ def test_users_have_their_roles_for_jobs(installed: Plane, role: str) -> None:
         time.sleep(0.2)
     assert wrong(installed, f"{role}er", [], PEOPLE_ALLOWED[role], expected=True) == []
     assert wrong(installed, f"{role}er", [], PEOPLE_REFUSED[role], expected=False) == []
+
+
+def test_the_role_view_of_the_cluster_reads_cluster_wide_objects(installed: Plane) -> None:
+    reading = [(verb, what, "") for verb in ("get", "list", "watch") for what in CLUSTER_WIDE]
+    writing = [(verb, what, "") for verb in ("create", "patch", "delete") for what in CLUSTER_WIDE]
+    assert wrong(installed, "reader", [], reading, expected=True) == []
+    assert wrong(installed, "reader", [], writing, expected=False) == []
 
 
 @pytest.mark.parametrize("part", ALLOWED)

@@ -62,4 +62,4 @@ def test_install_upgrade_uninstall(own_release: Cluster, tmp_path: Path) -> None
     helm(cluster, "uninstall", RELEASE, "--wait")
     assert wait_until_gone(cluster) == set()
     crds = listed(cluster, "crds", "-l", "app.kubernetes.io/part-of=gleaner")
-    assert {crd["spec"]["names"]["kind"] for crd in crds} == {"TrainingJob", "ReductionPlan", "NodeProfile"}
+    assert {crd["spec"]["names"]["kind"] for crd in crds} == {"TrainingJob", "ReductionPlan", "NodeProfile", "Topology"}

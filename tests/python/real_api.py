@@ -16,16 +16,24 @@ from pathlib import Path
 from typing import Any, Optional
 
 import yaml
-from conftest import ROOT, TIMEOUT  # importing conftest also makes the package `lab` importable
+from conftest import BUILD, ROOT, TIMEOUT  # importing conftest also makes the package `lab` importable
 
 # isort: split
 from lab.control_plane import ControlPlane
 from lab.processes import binaries
 
 CRDS = sorted((ROOT / "crds").glob("*.yaml"))
+TOPOLOGY = ROOT / "crds" / "topology.yaml"
+SAMPLE = BUILD / "tests" / "api_sample"
 GROUP = "/apis/gleaner.dev/v1alpha1"
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-PLURALS = {"TrainingJob": "trainingjobs", "NodeProfile": "nodeprofiles", "ReductionPlan": "reductionplans"}
+PLURALS = {
+    "TrainingJob": "trainingjobs",
+    "NodeProfile": "nodeprofiles",
+    "Topology": "topologies",
+    "ReductionPlan": "reductionplans",
+}
+CLUSTER_SCOPED = ("NodeProfile", "Topology")
 
 
 @dataclass
@@ -72,7 +80,7 @@ class Api:
 
     def path(self, manifest: dict[str, Any], name: Optional[str] = None) -> str:
         """Returns the path of a manifest's collection, or of the object `name` in it."""
-        namespace = "" if manifest["kind"] == "NodeProfile" else f"/namespaces/{namespace_of(manifest)}"
+        namespace = "" if manifest["kind"] in CLUSTER_SCOPED else f"/namespaces/{namespace_of(manifest)}"
         return f"{GROUP}{namespace}/{PLURALS[manifest['kind']]}" + (f"/{name}" if name else "")
 
     def create(self, manifest: dict[str, Any], query: str = "") -> Answer:
@@ -148,3 +156,25 @@ def changed(manifest: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         at = at[int(part)] if isinstance(at, list) else at.setdefault(part, {})
     at[last] = value
     return copy
+
+
+def sample(*arguments: str, stdin: str = "") -> dict[str, Any]:
+    """Returns an object that the C++ code writes."""
+    assert SAMPLE.exists(), f"this needs {SAMPLE}; build with scripts/build, or set GLEANER_BUILD"
+    done = subprocess.run([str(SAMPLE), *arguments], input=stdin, capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def schema_of(path: Path) -> dict[str, Any]:
+    return yaml.safe_load(path.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def rules_in(schema: dict[str, Any]) -> Iterator[str]:
+    """Yields the messages of all validation rules in a schema, except rules for changes."""
+    for rule in schema.get("x-kubernetes-validations", []):
+        if "oldSelf" not in rule["rule"]:
+            yield " ".join(rule["message"].split())
+    for part in [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]:
+        if isinstance(part, dict):
+            yield from rules_in(part)

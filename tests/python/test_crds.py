@@ -6,16 +6,25 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from conftest import BUILD, ROOT, TIMEOUT
-from real_api import CRD_PATH, CRDS, Answer, Api, changed, real_api, small_job
+from conftest import ROOT
+from real_api import (
+    CRD_PATH,
+    CRDS,
+    TOPOLOGY,
+    Answer,
+    Api,
+    changed,
+    real_api,
+    rules_in,
+    sample,
+    schema_of,
+    small_job,
+)
 
-SAMPLE = BUILD / "tests" / "api_sample"
-KINDS = ("TrainingJob", "NodeProfile", "ReductionPlan")
+KINDS = ("TrainingJob", "NodeProfile", "Topology", "ReductionPlan")
 LOCKED = "only while the job is suspended"
 CONTAINERS = "spec.workers.template.spec.containers"
 OPERATORS = (
@@ -44,18 +53,6 @@ def job(api: Api) -> Iterator[dict[str, Any]]:
     assert api.patch(manifest, {"status": {"startTime": "2026-01-31T12:00:00Z"}}, "/status").ok
     yield manifest
     api.delete(manifest)
-
-
-def sample(*arguments: str, stdin: str = "") -> dict[str, Any]:
-    """Returns an object that the C++ code writes."""
-    assert SAMPLE.exists(), f"this needs {SAMPLE}; build with scripts/build, or set GLEANER_BUILD"
-    done = subprocess.run([str(SAMPLE), *arguments], input=stdin, capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def schema_of(path: Path) -> dict[str, Any]:
-    return yaml.safe_load(path.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
 def test_the_api_server_accepts_the_crds_without_a_warning(installed: tuple[Api, list[Answer]]) -> None:
@@ -105,6 +102,7 @@ def test_defaults(api: Api) -> None:
     assert spec["workers"]["template"]["spec"]["restartPolicy"] == "Never"
     assert spec["communication"] == {
         "strategy": "Auto",
+        "rankMap": "Topology",
         "transport": "Auto",
         "compression": "None",
         "summers": {"min": 0, "max": 0, "resources": {"requests": {"cpu": "2m", "memory": "256Mi"}}},
@@ -182,6 +180,7 @@ REFUSED = [
         for strategy in OF_CLASS_SCHEDULE
     ],
     ("spec.communication.bits", "rankorder", "spec.communication.bits"),
+    ("spec.communication.rankMap", "topology", "spec.communication.rankMap"),
     ("spec.communication", {"strategy": "Colocated", "summers": {"max": 1}}, "spec.communication.summers.max"),
     ("spec.communication.transport", "rdma", "spec.communication.transport"),
     *[
@@ -224,19 +223,9 @@ def test_an_invalid_job_is_refused_by_its_field(api: Api, path: str, value: Any,
     assert named in answer.message
 
 
-def rules_in(schema: dict[str, Any]) -> Iterator[str]:
-    """Yields the messages of all validation rules in a schema, except rules for changes."""
-    for rule in schema.get("x-kubernetes-validations", []):
-        if "oldSelf" not in rule["rule"]:
-            yield " ".join(rule["message"].split())
-    for part in [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]:
-        if isinstance(part, dict):
-            yield from rules_in(part)
-
-
 def test_every_rule_refuses_something(api: Api) -> None:
     said = " ".join(api.create(changed(small_job("bad"), path, value)).message for path, value, _ in REFUSED)
-    rules = [rule for path in CRDS for rule in rules_in(schema_of(path))]
+    rules = [rule for path in CRDS if path != TOPOLOGY for rule in rules_in(schema_of(path))]
     assert len(rules) >= 10
     assert [rule for rule in rules if rule not in said] == []
 
@@ -266,6 +255,7 @@ TAKEN = [
     *[("spec.communication", {"strategy": "BlueConnect", "stages": stages}) for stages in ([2, 2], [4], [1, 4, 1])],
     *[("spec.communication", {"strategy": strategy, "stages": [2, 2]}) for strategy in ("TwoLevel", "Racks")],
     *[("spec.communication", {"strategy": "BCube", "radix": radix}) for radix in (2, 4)],
+    *[("spec.communication.rankMap", order) for order in ("Topology", "Identity")],
     ("spec", with_workers(4096, {"strategy": "BCube", "radix": 2})),
     ("spec", with_workers(1, {"strategy": "BCube", "radix": 3})),
     ("spec", with_workers(4096, {"strategy": "BlueConnect", "stages": [2] * 12})),
@@ -286,7 +276,7 @@ def test_a_valid_job_is_taken_by_the_server_and_by_cpp(api: Api, path: str, valu
     again = sample(stdin=json.dumps(answer.body))
     assert again["spec"]["workers"] == answer.body["spec"]["workers"]
     assert again["spec"]["runPolicy"] == answer.body["spec"]["runPolicy"]
-    for option in ("strategy", "stages", "radix"):
+    for option in ("strategy", "stages", "radix", "rankMap"):
         assert again["spec"]["communication"].get(option) == answer.body["spec"]["communication"].get(option)
 
 
@@ -300,6 +290,7 @@ LOCKED_FIELDS = [
     ("communication.strategy", None),
     ("communication.stages", None),
     ("communication.radix", None),
+    ("communication.rankMap", "Identity"),
     ("communication.transport", "TCP"),
     ("communication.bits", "Schedule"),
     ("communication.partitionBytes", "64Ki"),
@@ -411,6 +402,7 @@ COLUMNS = {
         "GPUS NICS SPEED SOURCE SPARE-CPU SPARE-BANDWIDTH AGE",
         ["1", "1", "24 Gbit/s", "Label", "12250m", "21.3 Gbit/s"],
     ),
+    "gtopo": ("NODES GROUPS READY AGE", "NODES GROUPS READY AGE", ["40", "1", "AllThere"]),
     "rplan": (
         "EPOCH MEMBERS ACKED BOUND AGE",
         "EPOCH MEMBERS ACKED BOUND STRATEGY AGE",
@@ -429,8 +421,9 @@ def test_printer_columns(api: Api, short: str, kind: str) -> None:
     assert lines[0].split() == ["NAME", *columns.split()]
     lines = api.kubectl("get", short, "-o", "wide").stdout.splitlines()
     assert lines[0].split() == ["NAME", *wide.split()]
-    assert lines[1].split() == ["filled", *" ".join(cells).split(), lines[1].split()[-1]]
-    assert "filled" in api.kubectl("get", "gleaner", "-o", "name").stdout
+    name = manifest["metadata"]["name"]
+    assert lines[1].split() == [name, *" ".join(cells).split(), lines[1].split()[-1]]
+    assert name in api.kubectl("get", "gleaner", "-o", "name").stdout
     api.delete(manifest)
 
 
@@ -450,18 +443,56 @@ def test_the_epoch_of_a_plan_cannot_decrease(api: Api) -> None:
     api.delete(plan)
 
 
-def test_the_largest_plan_fits(api: Api) -> None:
-    """Creates a plan of 4,096 workers and 512 summers with long names."""
+def groups_of_two(workers: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": f"eu-central-1/eu-central-1a/rack-{first // 2}",
+            "workers": f"{first}-{first + 1}",
+            "uplinkBitsPerSecond": 400000000000,
+        }
+        for first in range(0, workers, 2)
+    ]
+
+
+def large_plan(members: int) -> dict[str, Any]:
+    """Returns a plan whose members have all fields, with long names, and whose workers share groups in pairs."""
     plan = sample("ReductionPlan")
     member = {**plan["spec"]["members"][0], "pod": "p" * 63, "node": "n" * 40, "address": "[2001:db8::1234:5678]:7071"}
-    del member["transports"], member["slow"]  # plans this large have no transports, and no worker is slow
-    plan["spec"]["members"] = [{**member, "name": f"worker-{index}"} for index in range(4608)]
+    del member["slow"]  # no worker is slow
+    plan["spec"]["members"] = [{**member, "name": f"worker-{index}", "rank": 64 * index} for index in range(members)]
+    plan["spec"]["rankMap"]["groups"] = groups_of_two(members)
+    return plan
+
+
+def test_the_largest_plan_with_all_fields_fits(api: Api) -> None:
+    plan = large_plan(2048)
+    created = api.create(plan)
+    assert created.ok, created.message
+    api.delete(plan)
+
+
+def test_the_largest_plan_fits(api: Api) -> None:
+    """Creates a plan of 4,096 workers and 512 summers, which has no transports, ranks and groups."""
+    plan = large_plan(4608)
+    del plan["spec"]["rankMap"]["groups"]
+    for member in plan["spec"]["members"]:
+        del member["transports"], member["rank"]
     created = api.create(plan)
     assert created.ok, created.message
     assert api.patch(plan, {"spec": {"epoch": 4}}).ok
     api.delete(plan)
     plan["spec"]["members"].append(member)
     assert "spec.members" in api.create(plan).message
+
+
+def test_the_largest_rank_map_fits(api: Api, job: dict[str, Any]) -> None:
+    rank_map = {**sample("TrainingJob")["status"]["rankMap"], "groups": groups_of_two(4096)}
+    rank_map["workers"] = list(reversed(range(4096)))
+    taken = api.patch(job, {"status": {"rankMap": rank_map}}, "/status")
+    assert taken.ok, taken.message
+    assert taken.body["status"]["rankMap"] == rank_map
+    for field, value in (("workers", [0] * 4097), ("workers", [4096]), ("groups", [rank_map["groups"][0]] * 4097)):
+        assert f"status.rankMap.{field}" in api.patch(job, {"status": {"rankMap": {field: value}}}, "/status").message
 
 
 def test_validation_rules_admit_a_large_template(api: Api) -> None:

@@ -60,12 +60,15 @@ void check(json object, absl::StatusOr<Object> (*parse)(const json&), FuzzedData
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace gleaner::api;  // NOLINT(google-build-using-namespace)
   FuzzedDataProvider data(bytes, size);
-  switch (data.ConsumeIntegralInRange(0, 2)) {
+  switch (data.ConsumeIntegralInRange(0, 3)) {
     case 0:
       check<TrainingJob>(to_json(filled_job()), &parse_training_job, data);
       return 0;
     case 1:
       check<NodeProfile>(to_json(filled_profile()), &parse_node_profile, data);
+      return 0;
+    case 2:
+      check<Topology>(to_json(filled_topology()), &parse_topology, data);
       return 0;
     default:
       check<ReductionPlan>(to_json(filled_plan()), &parse_reduction_plan, data);

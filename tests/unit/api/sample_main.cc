@@ -23,6 +23,7 @@ int print_again(const nlohmann::json& object) {
   const std::string kind = object.is_object() ? object.value("kind", "") : "";
   if (kind == "TrainingJob") return print(parse_training_job(object));
   if (kind == "NodeProfile") return print(parse_node_profile(object));
+  if (kind == "Topology") return print(parse_topology(object));
   if (kind == "ReductionPlan") return print(parse_reduction_plan(object));
   std::cerr << "expected an object of Gleaner; got kind '" << kind << "'\n";
   return 2;
@@ -31,6 +32,7 @@ int print_again(const nlohmann::json& object) {
 int print_filled(const std::string& kind) {
   if (kind == "TrainingJob") return print<TrainingJob>(filled_job());
   if (kind == "NodeProfile") return print<NodeProfile>(filled_profile());
+  if (kind == "Topology") return print<Topology>(filled_topology());
   if (kind == "ReductionPlan") return print<ReductionPlan>(filled_plan());
   return print_again({{"kind", kind}});
 }

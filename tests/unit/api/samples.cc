@@ -21,6 +21,16 @@ Condition condition(const char* type, int64_t second) {
           .observed_generation = 7};
 }
 
+RankMap rank_map() {
+  return {.attempt = 9,
+          .order = RankOrder::kTopology,
+          .workers = {2, 0, 1, 3},
+          .message = "2 racks; a ring crosses their uplinks twice instead of four times",
+          .groups = {{.name = "zone-a/rack-1", .workers = {0, 1}, .uplink_bits_per_second = 4e10},
+                     {.name = "", .workers = {2, 3}}},
+          .ring = RingTimes{.identity_seconds = 0.0042, .seconds = 0.0021}};
+}
+
 }  // namespace
 
 TrainingJob filled_job() {
@@ -36,6 +46,7 @@ TrainingJob filled_job() {
   job.communication = {
       .strategy = Strategy::kAuto,
       .bits = Bits::kSchedule,
+      .rank_map = RankOrder::kIdentity,
       .transport = Transport::kTcp,
       .partition_bytes = 262144,
       .compression = Compression::kBf16,
@@ -71,6 +82,7 @@ TrainingJob filled_job() {
   job.status.restarts = 10;
   job.status.retries = 2;
   job.status.epoch = 11;
+  job.status.communication.rank_map = rank_map();
   job.status.communication.strategy = "summers, halving-doubling";
   job.status.communication.bits = "Schedule";
   job.status.communication.bound = "59.6 ms";
@@ -118,6 +130,22 @@ NodeProfile filled_profile() {
   return profile;
 }
 
+Topology filled_topology() {
+  Topology topology;
+  topology.meta = meta(kTopologyName, "");
+  topology.uplinks = {{.level = "topology.kubernetes.io/rack", .group = "rack-1", .bits_per_second = 1e11}};
+  topology.status.node_count = 40;
+  topology.status.groups = {{.name = "zone-a/rack-1",
+                             .level = "topology.kubernetes.io/rack",
+                             .parent = "zone-a",
+                             .nodes = {"n1", "n2"},
+                             .node_count = 2,
+                             .uplink_bits_per_second = 4e11,
+                             .uplink_source = UplinkSource::kStated}};
+  topology.status.conditions = {condition("Ready", 4)};
+  return topology;
+}
+
 ReductionPlan filled_plan() {
   ReductionPlan plan;
   plan.meta = meta("filled", "default");
@@ -128,6 +156,8 @@ ReductionPlan filled_plan() {
   plan.spec.other_bits = {"Schedule", "ring", 0.0012, 0.0019};
   plan.spec.strategies = {{"summers", 20, 98304}, {"blueconnect 2,3", 140, 4096}};
   plan.spec.schedules = {{.algorithm = "blueconnect", .stages = {2, 3}, .radix = 7, .ranks = {8, 1}}};
+  plan.spec.rank_map = rank_map();
+  plan.spec.rank_map->workers.clear();
   plan.spec.tensors = 160;
   plan.spec.partitions = 420;
   plan.spec.bytes_per_step = 102228128;
@@ -137,6 +167,7 @@ ReductionPlan filled_plan() {
   plan.spec.bound_without_summers_seconds = 0.0817;
   plan.spec.members = {{.name = "worker-0",
                         .role = "worker",
+                        .rank = 2,
                         .pod = "filled-worker-0",
                         .node = "n1",
                         .address = "10.244.1.2:7071",

@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 
+#include "common/api/text.h"
 #include "common/base/utf8.h"
 #include "tests/unit/api/samples.h"
 #include "tests/unit/api/schema.h"
@@ -46,6 +47,11 @@ Kind profile_kind() {
           [](const json& object) { return written(parse_node_profile(object)); }};
 }
 
+Kind topology_kind() {
+  return {"topology.yaml", to_json(filled_topology()), to_json(Topology{}),
+          [](const json& object) { return written(parse_topology(object)); }};
+}
+
 Kind plan_kind() {
   return {"reductionplan.yaml", to_json(filled_plan()), to_json(ReductionPlan{}),
           [](const json& object) { return written(parse_reduction_plan(object)); }};
@@ -64,10 +70,15 @@ class SchemaTest : public testing::TestWithParam<Kind (*)()> {
 
   // Returns whether a field is derived: it is written for people from other fields, and is never read.
   static bool is_derived(const Leaf& leaf) {
-    static const std::set<std::string> kDerived = {"status.workers",        "status.nicCount", "status.gpuCount",
-                                                   "status.speed",          "spec.bound",      "spec.memberCount",
-                                                   "status.spare.bandwidth"};
+    static const std::set<std::string> kDerived = {
+        "status.workers",   "status.nicCount",        "status.gpuCount",   "status.speed",           "spec.bound",
+        "spec.memberCount", "status.spare.bandwidth", "status.groupCount", "status.groups[0].uplink"};
     return kDerived.contains(leaf.path);
+  }
+
+  // Returns whether people write a field.
+  static bool is_of_users(const Leaf& leaf) {
+    return leaf.path.starts_with("spec.communication") || leaf.path.starts_with("spec.uplinks");
   }
 };
 
@@ -135,13 +146,13 @@ size_t characters(absl::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; });
 }
 
-// TrainingJob's spec is not among them: the operator does not write it.
+// The specs of TrainingJob and Topology are not among them: the operator does not write them.
 TEST_P(SchemaTest, EveryTextIsShortenedToItsLimit) {
   std::string mixed;
   for (int i = 0; i < 20000; ++i) mixed += i % 3 == 0 ? "\xf0\x9f\x9a\x80" : "a\n\xff";
   for (const Leaf& leaf : walk_.leaves) {
     const bool is_free = leaf.type == "string" && leaf.most_characters > 0 && leaf.names.empty();
-    if (!is_free || is_derived(leaf) || leaf.path.rfind("spec.communication", 0) == 0) continue;
+    if (!is_free || is_derived(leaf) || is_of_users(leaf)) continue;
     for (const std::string& text : {std::string(), std::string(100000, 'a'), std::string(70000, '\xff'), mixed}) {
       const auto again = with(leaf, text);
       if (!again.ok()) continue;  // the field has a pattern
@@ -167,7 +178,8 @@ std::string kind_name(const testing::TestParamInfo<Kind (*)()>& tested) {
   return (*tested.param)().filled["kind"].get<std::string>();
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, SchemaTest, testing::Values(&job_kind, &profile_kind, &plan_kind), kind_name);
+INSTANTIATE_TEST_SUITE_P(Kinds, SchemaTest, testing::Values(&job_kind, &profile_kind, &topology_kind, &plan_kind),
+                         kind_name);
 
 TEST(SchemaLimitsTest, LongListsAreCut) {
   NodeProfile profile = filled_profile();
@@ -182,6 +194,24 @@ TEST(SchemaLimitsTest, LongListsAreCut) {
   ReductionPlan plan = filled_plan();
   plan.spec.members.front().transports.resize(9, "tcp");
   EXPECT_EQ(to_json(plan)["spec"]["members"][0]["transports"].size(), 8U);
+  Topology topology = filled_topology();
+  topology.status.groups.front().nodes.resize(9000, "n1");
+  topology.status.groups.resize(10000);
+  const json network = to_json(topology.status);
+  EXPECT_EQ(network["groups"].size(), 8192U);
+  EXPECT_EQ(network["groupCount"], 10000U);
+  EXPECT_EQ(network["groups"][0]["nodes"].size(), 8192U);
+}
+
+TEST(SchemaLimitsTest, TheLongestTextOfIndexesFits) {
+  std::vector<uint32_t> indexes;
+  for (uint32_t i = 0; i < kMaxReplicas; ++i) {
+    if (i % 3 != 2) indexes.push_back(i);
+  }
+  const Walk walk = walk_schema("trainingjob.yaml", job_kind().filled);
+  const auto workers = std::ranges::find(walk.leaves, "status.rankMap.groups[0].workers", &Leaf::path);
+  ASSERT_NE(workers, walk.leaves.end());
+  EXPECT_LE(indexes_text(indexes).size(), workers->most_characters);
 }
 
 TEST(SchemaLimitsTest, ConditionsStayAsTheyAreRead) {
