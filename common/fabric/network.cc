@@ -1,0 +1,60 @@
+#include "common/fabric/network.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/fabric/group_tree.h"
+
+namespace gleaner::fabric {
+namespace {
+
+struct Parts {
+  std::vector<topology::Host> hosts;
+  std::vector<topology::Switch> switches;
+  std::vector<topology::Link> links;
+};
+
+// Adds the links of the branch's hosts and smaller branches. Returns the bandwidth of all hosts below it.
+double add_links(const GroupTree& tree, uint32_t place, std::span<const Host> hosts, Parts& parts) {
+  const auto first_switch = static_cast<uint32_t>(hosts.size());
+  const uint32_t own = first_switch + place;
+  double all = 0;
+  for (const uint32_t host : tree.branches[place].hosts) {
+    const double bits = hosts[host].bits_per_second;
+    parts.links.push_back({host, own, bits, bits, kLinkLatencySeconds});
+    all += bits;
+  }
+  for (const uint32_t smaller : tree.branches[place].branches) {
+    const double below = add_links(tree, smaller, hosts, parts);
+    const double stated = tree.branches[smaller].uplink_bits_per_second;
+    const double uplink = stated > 0 ? stated : below;
+    parts.links.push_back({first_switch + smaller, own, uplink, uplink, kLinkLatencySeconds});
+    all += below;
+  }
+  return all;
+}
+
+}  // namespace
+
+absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<const Host> hosts) {
+  Parts parts;
+  std::vector<std::string> nodes;
+  for (const Host& host : hosts) {
+    parts.hosts.push_back({host.name, {}});
+    nodes.push_back(host.node);
+  }
+  const GroupTree tree = tree_of(fabric, nodes);
+  for (size_t place = 0; place < tree.branches.size(); ++place) {
+    const std::optional<uint32_t> group = tree.branches[place].group;
+    std::string name = place == 0 ? kCore : fabric.groups()[*group].name;
+    if (std::ranges::find(hosts, name, &Host::name) != hosts.end()) absl::StrAppend(&name, " (group)");
+    parts.switches.push_back({std::move(name)});
+  }
+  add_links(tree, 0, hosts, parts);
+  return topology::Topology::make(std::move(parts.hosts), std::move(parts.switches), std::move(parts.links));
+}
+
+}  // namespace gleaner::fabric

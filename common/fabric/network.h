@@ -1,0 +1,29 @@
+// network_of() makes the network of a job of the groups that divide its machines, for the models of strategies, rank
+// maps and the simulator. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/fabric/fabric.h"
+#include "common/topology/topology.h"
+
+namespace gleaner::fabric {
+
+// A machine of a job.
+struct Host {
+  std::string name;            // unique among the hosts: "worker-0"
+  std::string node;            // a node that the fabric does not know is at the core
+  double bits_per_second = 0;  // of its link, each way; above 0
+};
+
+inline constexpr char kCore[] = "core";              // the name of the switch above all groups
+inline constexpr double kLinkLatencySeconds = 1e-6;  // of every link; an assumption
+
+// Returns the network of the hosts: the switch kCore, and below it a switch with the name of its group for each branch
+// of tree_of(). An uplink whose bandwidth is unknown carries all that the hosts below it send. InvalidArgument: as
+// topology::Topology::make(), for example if two hosts have one name.
+absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<const Host> hosts);
+
+}  // namespace gleaner::fabric

@@ -1,0 +1,72 @@
+#include "common/fabric/network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/fabric/group_tree.h"
+#include "tests/unit/fabric/cluster.h"
+
+namespace gleaner::fabric {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::vector<uint32_t>> order(const Fabric& fabric, const std::vector<std::string>& nodes) {
+  std::vector<std::vector<uint32_t>> hosts;
+  for (const HostGroup& group : near_first(tree_of(fabric, nodes))) hosts.push_back(group.hosts);
+  return hosts;
+}
+
+TEST(NearFirst, HostsOfAGroupAreConsecutive) {
+  const Fabric fabric = small_cluster();
+  EXPECT_THAT(order(fabric, {"n1", "n3", "n2", "n4"}), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3)));
+  // Racks of one zone are together, although a worker of another zone has a lower index.
+  EXPECT_THAT(order(fabric, {"n3", "n5", "n1", "n7"}), ElementsAre(ElementsAre(0), ElementsAre(2), ElementsAre(1, 3)));
+  EXPECT_THAT(order(fabric, {"n6", "n3", "unknown", "n4"}), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3)));
+}
+
+TEST(NearFirst, HostsOfOneGroupAreOneEntry) {
+  const Fabric fabric = small_cluster();
+  EXPECT_THAT(order(fabric, {"n2", "n1"}), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(order(fabric, {"n1", "n1"}), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(order(Fabric(), {"x", "y"}), ElementsAre(ElementsAre(0, 1)));
+}
+
+TEST(NetworkOf, GroupsThatDivideTheHostsAreSwitches) {
+  const Fabric fabric = small_cluster({{"rack", "r1", 5e9}});
+  const auto network =
+      network_of(fabric, std::vector<Host>{{"w0", "n1", 10e9}, {"w1", "n3", 10e9}, {"w2", "n2", 20e9}});
+  ASSERT_TRUE(network.ok()) << network.status();
+  std::vector<std::string> switches;
+  for (const auto& each : network->switches()) switches.push_back(each.name);
+  EXPECT_THAT(switches, ElementsAre("core", "a/r1", "a/r2"));  // zone a has all hosts
+  ASSERT_EQ(network->links().size(), 5u);
+  const auto uplink = [&](const std::string& name) {
+    for (const auto& link : network->links()) {
+      if (network->name(link.a) == name) return link.bits_per_second;
+    }
+    return 0.0;
+  };
+  EXPECT_EQ(uplink("a/r1"), 5e9);   // as stated, although its hosts send 30 Gbit/s
+  EXPECT_EQ(uplink("a/r2"), 10e9);  // unknown, so as much as its host sends
+  EXPECT_EQ(uplink("w2"), 20e9);
+}
+
+TEST(NetworkOf, SlowestUplinkOfNestedGroupsCounts) {
+  const Fabric fabric = small_cluster({{"zone", "a", 1e9}, {"rack", "r1", 5e9}});
+  const auto network = network_of(fabric, std::vector<Host>{{"w0", "n1", 10e9}, {"w1", "n5", 10e9}});
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_EQ(network->switches().size(), 3u);  // the core and one for each zone
+  const auto& links = network->links();
+  const auto found = std::ranges::find_if(links, [&](const auto& link) { return network->name(link.a) == "a"; });
+  ASSERT_NE(found, links.end());
+  EXPECT_EQ(found->bits_per_second, 1e9);
+}
+
+TEST(NetworkOf, HostMayHaveTheNameOfAGroup) {
+  EXPECT_TRUE(network_of(small_cluster(), std::vector<Host>{{"a/r1", "n1", 1e9}, {"core", "n3", 1e9}}).ok());
+  EXPECT_FALSE(network_of(small_cluster(), std::vector<Host>{{"w", "n1", 1e9}, {"w", "n3", 1e9}}).ok());
+}
+
+}  // namespace
+}  // namespace gleaner::fabric
