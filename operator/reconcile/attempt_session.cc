@@ -5,8 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "operator/reconcile/bandwidth.h"
+#include "operator/reconcile/job_network.h"
 #include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/pods.h"
+#include "operator/reconcile/rank_assignment.h"
 #include "operator/reconcile/strategy.h"
 #include "operator/reconcile/summers.h"
 
@@ -37,6 +39,10 @@ absl::StatusOr<coordinator::Options> AttemptSession::options() const {
   options.partition_bytes = job_.communication.partition_bytes;
   GLN_ASSIGN_OR_RETURN(options.reduction.strategy, strategy_of(job_));
   options.reduction.bits = bits_of(job_);
+  if (const api::RankMap* const map = rank_map_of(job_)) {
+    options.indices.workers = map->workers;
+    if (!observation_.session.has_value()) GLN_RETURN_IF_ERROR(set_network(observation_, workers_, *map, options));
+  }
   options.start_timeout = job_.run_policy.start_deadline;
   options.return_timeout = kReturnPatience;
   return options;

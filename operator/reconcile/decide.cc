@@ -14,6 +14,7 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/progress.h"
+#include "operator/reconcile/rank_assignment.h"
 #include "operator/reconcile/status_update.h"
 #include "operator/reconcile/strategy.h"
 #include "operator/reconcile/summer_placement.h"
@@ -131,6 +132,12 @@ Decision decide_failure(const Observation& observation, const Workers& workers, 
 // Decides about an attempt whose workers are all bound to nodes. `draft` has the actions of its start.
 Decision decide_run(const Observation& observation, const Workers& workers, const PodSettings& settings, Draft draft,
                     StatusUpdate update) {
+  RankDecision ranks = assign_ranks(observation, workers, std::move(update));
+  update = std::move(ranks.update);
+  draft.rank_map = std::move(ranks.object);
+  draft.rank_labels = std::move(ranks.labels);
+  if (ranks.is_new) return finish(observation.job, std::move(draft), std::move(update));
+  report_moved_machines(observation, workers, update);
   PlacementDecision placement = SummerPlacement(observation, workers, settings).decide(std::move(update));
   update = std::move(placement.update);
   draft.create_summers = std::move(placement.create);

@@ -16,8 +16,9 @@ bool has_ended(const api::TrainingJobStatus& status) { return status.phase == "S
 bool must_be_written_first(const api::TrainingJob& job, const Draft& draft, const api::TrainingJobStatus& status) {
   const bool is_new_attempt = status.attempt != job.status.attempt;
   const bool any_succeeded = status.succeeded_indexes != job.status.succeeded_indexes;
-  return is_new_attempt || !draft.create_summers.pods.empty() || any_succeeded ||
-         has_ended(status) != has_ended(job.status) || is_suspended(status) != is_suspended(job.status);
+  return is_new_attempt || status.communication.rank_map != job.status.communication.rank_map ||
+         !draft.create_summers.pods.empty() || any_succeeded || has_ended(status) != has_ended(job.status) ||
+         is_suspended(status) != is_suspended(job.status);
 }
 
 // StepList holds the steps of a decision in order.
@@ -54,6 +55,9 @@ void add_pods_and_session(const api::TrainingJob& job, Draft draft, StepList& st
   }
   if (!draft.create_summers.pods.empty()) steps.add(std::move(draft.create_summers), bootstrap);
   if (!draft.release.empty()) steps.add(ReleaseWorkers{std::move(draft.release)});
+  std::vector<size_t> ranks;  // the place of CreateRankMap
+  if (draft.rank_map.has_value()) ranks.push_back(steps.add(CreateRankMap{*std::move(draft.rank_map)}));
+  if (!draft.rank_labels.empty()) steps.add(LabelWorkers{std::move(draft.rank_labels)}, std::move(ranks));
   std::vector<size_t> begin;  // the place of the plan without which the session must not begin
   if (draft.plan.has_value()) {
     const size_t written = steps.add(WritePlan{*std::move(draft.plan)});

@@ -18,6 +18,8 @@ struct Draft {
   std::vector<nlohmann::json> create;           // worker pods
   CreateSummers create_summers;                 // its step is left out if it has no pods
   std::vector<PodRelease> release;              // workers whose gate opens
+  std::optional<nlohmann::json> rank_map;       // the ConfigMap with the ranks
+  std::vector<PodRank> rank_labels;             // workers that get their rank as a label
   std::optional<api::ReductionPlan> plan;       // to write
   std::optional<coordinator::Options> session;  // the session to open
   bool plan_begins = false;                     // `plan` records with which summers the session begins
@@ -30,9 +32,9 @@ struct Draft {
 // of `update`.
 //
 // Pods that seem to be gone are checked first. Facts that the objects can't show again are then written before all
-// other actions: a new attempt number, a new number of a summer, the success of a worker, the suspension (pods that it
-// removes may end with 0), and the job's end. Nothing
-// else is carried out if one of these fails. Each other step needs only the steps that make what it uses (Step::needs),
+// other actions: a new attempt number, the ranks of an attempt, a new number of a summer, the success of a worker, the
+// suspension (pods that it removes may end with 0), and the job's end. Nothing else is carried out if one of these
+// fails. Each other step needs only the steps that make what it uses (Step::needs),
 // so that a refused write of one kind does not keep the job from everything else.
 Decision finish(const api::TrainingJob& job, Draft draft, StatusUpdate update);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "operator/reconcile/gpus.h"
 #include "operator/reconcile/pauses.h"
+#include "operator/reconcile/rank_environment.h"
 
 namespace gleaner::reconcile {
 namespace {
@@ -66,9 +67,10 @@ bool GangStart::may_start(StartDecision& start) const {
 
 void GangStart::create_workers(StartDecision& start) const {
   const std::vector<const PodView*>& pods = workers_.pods();
+  const placement::LabelLevels& levels = observation_.fabric->dividing_levels();
   for (uint32_t i = 0; i < pods.size(); ++i) {
     if (pods[i] != nullptr || workers_.has_succeeded(i)) continue;
-    absl::StatusOr<nlohmann::json> pod = worker_pod(job_, i, settings_);
+    absl::StatusOr<nlohmann::json> pod = worker_pod(job_, i, settings_, levels);
     if (!pod.ok()) {
       start.invalid_template = std::string(pod.status().message());
       return;
@@ -99,10 +101,12 @@ void GangStart::open_gates(StartDecision& start) const {
 
 void GangStart::explain_waiting(StatusUpdate& update) const {
   if (workers_.all_running()) return;
+  const std::string ranks = rank_map_object_name(job_);
   for (const PodView* pod : workers_.pods()) {
     if (pod == nullptr) continue;
     const PodView::Obstacles& found = pod->obstacles;
     if (found.waiting_reason.empty() && found.unschedulable.empty()) continue;
+    if (absl::StrContains(found.waiting_message, ranks)) continue;  // it has no rank yet, or its kubelet tries again
     const std::string message =
         absl::StrCat("pod ", pod->name, ": ",
                      found.waiting_reason.empty() ? found.unschedulable

@@ -11,4 +11,13 @@ std::string pod_name(absl::string_view job, absl::string_view role, uint32_t ind
 
 std::string session_name(absl::string_view job_key, uint32_t attempt) { return absl::StrCat(job_key, "/", attempt); }
 
+nlohmann::json owner_references(const api::TrainingJob& job) {
+  return nlohmann::json::array({{{"apiVersion", api::kApiVersion},
+                                 {"kind", "TrainingJob"},
+                                 {"name", job.meta.name},
+                                 {"uid", job.meta.uid},
+                                 {"controller", true},
+                                 {"blockOwnerDeletion", true}}});
+}
+
 }  // namespace gleaner::reconcile

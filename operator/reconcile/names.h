@@ -1,11 +1,13 @@
-// Functions that make the names of a job's pods and of its coordinator session. The same job and attempt always have
-// the same names, so a second creation of an object does no harm.
+// Functions that make the names of a job's pods and of its coordinator session, and that tell whose they are. The same
+// job and attempt always have the same names, so a second creation of an object does no harm.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "common/api/training_job.h"
 
 namespace gleaner::reconcile {
 
@@ -24,5 +26,8 @@ std::string pod_name(absl::string_view job, absl::string_view role, uint32_t ind
 
 // Returns "namespace/job/attempt", which members find in GLEANER_JOB.
 std::string session_name(absl::string_view job_key, uint32_t attempt);
+
+// Returns the ownerReferences of an object that is deleted with the job.
+nlohmann::json owner_references(const api::TrainingJob& job);
 
 }  // namespace gleaner::reconcile

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/api/reduction_plan.h"
 #include "common/api/training_job.h"
+#include "common/fabric/fabric.h"
 #include "common/placement/placement.h"
 #include "coordinator/status/job_state.h"
 #include "operator/autoscale/autoscale.h"
@@ -74,6 +75,8 @@ struct Observation {
   // The machines that could take a summer of this job, best first. Absent unless needs_candidates()
   // (summer_placement.h), since the search goes through all machines of the cluster.
   std::optional<std::vector<placement::Candidate>> candidates;
+  // The network of the cluster.
+  std::shared_ptr<const fabric::Fabric> fabric = std::make_shared<const fabric::Fabric>();
   absl::Time now;
 };
 

@@ -13,12 +13,14 @@
 #include "common/plan/schedule_name.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/rank_assignment.h"
 
 namespace gleaner::reconcile {
 namespace {
 
-// Plans with more members leave out transports, since an object must stay below etcd's limit of 1.5 MiB.
-constexpr size_t kMostWithTransports = 2048;
+// Plans with more members leave out transports, the ranks of members, and the groups of the rank map, since an object
+// must stay below etcd's limit of 1.5 MiB.
+constexpr size_t kMostDetailed = 2048;
 
 // Plans with more entries in the rank maps of all schedules leave out these, for the same reason.
 constexpr size_t kMostRanks = 32768;
@@ -53,7 +55,7 @@ void take_states(const coordinator::JobState& session, std::vector<api::PlanMemb
     if (found == states.end()) continue;
     const coordinator::MemberState& state = *found->second;
     member.address = state.address;
-    if (members.size() <= kMostWithTransports) {
+    if (members.size() <= kMostDetailed) {
       for (const std::string& endpoint : state.endpoints) member.transports.push_back(transport_of(endpoint));
     }
     member.owned_bytes = state.owned_bytes;
@@ -121,11 +123,28 @@ void take_summary(const coordinator::JobState& session, api::ReductionPlan& plan
 }
 
 // Gives workers without a pod, which have succeeded, the node that the plan object has for them.
-void keep_nodes(const api::ReductionPlan& before, const std::vector<const PodView*>& workers,
-                std::vector<api::PlanMember>& members) {
-  for (size_t i = 0; i < workers.size() && i < before.spec.members.size(); ++i) {
-    if (workers[i] == nullptr && before.spec.members[i].role == kWorker) members[i].node = before.spec.members[i].node;
+void keep_nodes(const api::ReductionPlan& before, std::vector<api::PlanMember>& members) {
+  for (size_t i = 0; i < std::min(members.size(), before.spec.members.size()); ++i) {
+    const api::PlanMember& known = before.spec.members[i];
+    if (members[i].node.empty() && known.role == kWorker && known.name == members[i].name) members[i].node = known.node;
   }
+}
+
+// Adds the workers in the order of ranks. `workers`: by index.
+void add_workers(const Observation& observation, const std::vector<const PodView*>& workers,
+                 api::ReductionPlanSpec& spec) {
+  const api::TrainingJob& job = observation.job;
+  const std::vector<double> bits = assumed_bits_per_second(observation, workers);
+  const api::RankMap* const map = rank_map_of(job);
+  for (uint32_t number = 0; number < workers.size(); ++number) {
+    const uint32_t index = map == nullptr ? number : map->index_of(number);
+    spec.members.push_back(describe(observation, kWorker, {index, workers[index], true}, bits[index]));
+    if (workers.size() <= kMostDetailed) spec.members.back().rank = number * job.workers.local_ranks;
+  }
+  if (map == nullptr) return;
+  spec.rank_map = *map;
+  spec.rank_map->workers.clear();
+  if (workers.size() > kMostDetailed) spec.rank_map->groups.clear();
 }
 
 const PodView* find_summer(const Observation& observation, uint32_t index) {
@@ -198,15 +217,12 @@ api::ReductionPlan make_plan_object(const Observation& observation, const std::v
   plan.meta.labels = {{api::kJobLabel, job.meta.name}};
   plan.meta.owners = {{api::kApiVersion, "TrainingJob", job.meta.name, job.meta.uid, true}};
   plan.spec.attempt = job.status.attempt;
-  const std::vector<double> worker_bits = assumed_bits_per_second(observation, workers);
-  for (uint32_t i = 0; i < workers.size(); ++i) {
-    plan.spec.members.push_back(describe(observation, kWorker, {i, workers[i], true}, worker_bits[i]));
-  }
+  add_workers(observation, workers, plan.spec);
   const std::vector<double> summer_bits = assumed_bits_per_second(observation, pods_of(summers));
   for (size_t j = 0; j < summers.size(); ++j) {
     plan.spec.members.push_back(describe(observation, kSummer, summers[j], summer_bits[j]));
   }
-  if (is_settled(observation)) keep_nodes(*observation.plan, workers, plan.spec.members);
+  if (is_settled(observation)) keep_nodes(*observation.plan, plan.spec.members);
   if (!observation.session.has_value()) return plan;
   take_states(*observation.session, plan.spec.members);
   take_summary(*observation.session, plan);

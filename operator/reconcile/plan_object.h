@@ -29,7 +29,8 @@ std::vector<SummerSeat> session_summers(
     const Observation& observation);  // the summers of the session, which must exist
 std::vector<const PodView*> pods_of(const std::vector<SummerSeat>& summers);  // null where there is no pod
 
-// Returns the ReductionPlan. Without a session, or before its first plan with tensors, owned and traffic bytes are 0.
+// Returns the ReductionPlan. `workers`: by index. Without a session, or before its first plan with tensors, owned and
+// traffic bytes are 0.
 api::ReductionPlan make_plan_object(const Observation& observation, const std::vector<const PodView*>& workers,
                                     const std::vector<SummerSeat>& summers);
 

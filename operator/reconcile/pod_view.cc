@@ -121,6 +121,7 @@ absl::StatusOr<PodView> parse_pod(const json& object) {
   pod.role = meta.label(api::kRoleLabel);
   pod.index = number(meta.label(api::kIndexLabel));
   pod.attempt = number(meta.label(api::kAttemptLabel));
+  if (uint32_t rank = 0; absl::SimpleAtoi(meta.label(api::kRankLabel), &rank)) pod.rank = rank;
   pod.bits_per_second = api::bandwidth_limit(meta);
   for (const api::OwnerReference& owner : meta.owners) {
     if (owner.controller && owner.kind == "TrainingJob") pod.owner_uid = owner.uid;

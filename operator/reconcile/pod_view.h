@@ -47,6 +47,7 @@ struct PodView {
   std::string job, role;  // from its labels
   std::string owner_uid;  // uid of the TrainingJob that controls it
   uint32_t index = 0, attempt = 0;
+  std::optional<uint32_t> rank;  // of its label: the rank of the worker's local rank 0
   absl::Time created = absl::UnixEpoch();
   std::optional<absl::Time> deletion;  // the end of the pod's grace period, once it is being deleted
   Phase phase = Phase::kPending;

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/pod_transports.h"
+#include "operator/reconcile/rank_environment.h"
+#include "operator/reconcile/variable.h"
 
 namespace gleaner::reconcile {
 namespace {
@@ -17,6 +19,7 @@ constexpr int kMetricsPort = 7072;
 constexpr char kBootstrapFolder[] = "/var/run/gleaner";
 constexpr char kBootstrapVolume[] = "gleaner-bootstrap";
 constexpr int kTokenSeconds = 3600;
+constexpr int kWeightOfLevel = 10, kMostWeight = 100;  // of preferences for near nodes
 
 json metadata(const api::TrainingJob& job, const char* role, uint32_t index) {
   return {{"name", pod_name(job.meta.name, role, index, job.status.attempt)},
@@ -27,15 +30,6 @@ json metadata(const api::TrainingJob& job, const char* role, uint32_t index) {
             {api::kIndexLabel, absl::StrCat(index)},
             {api::kAttemptLabel, absl::StrCat(job.status.attempt)},
             {kManagedByLabel, kManagedBy}}}};
-}
-
-json owner(const api::TrainingJob& job) {
-  return json::array({{{"apiVersion", api::kApiVersion},
-                       {"kind", "TrainingJob"},
-                       {"name", job.meta.name},
-                       {"uid", job.meta.uid},
-                       {"controller", true},
-                       {"blockOwnerDeletion", true}}});
 }
 
 // Returns the volume with the token that proves a member's identity, and the CA that verifies the coordinator's
@@ -52,8 +46,6 @@ json bootstrap_volume() {
 }
 
 json bootstrap_mount() { return {{"name", kBootstrapVolume}, {"mountPath", kBootstrapFolder}, {"readOnly", true}}; }
-
-json variable(const char* name, std::string value) { return {{"name", name}, {"value", std::move(value)}}; }
 
 // The kubelet replaces $(GLEANER_POD_IP) in variables that come after GLEANER_POD_IP.
 json member_environment(const api::TrainingJob& job, const PodSettings& settings) {
@@ -116,6 +108,7 @@ json worker_environment(const api::TrainingJob& job, uint32_t index, const PodSe
   environment.push_back(variable("GLEANER_METRICS", absl::StrCat("$(GLEANER_POD_IP):", kMetricsPort)));
   environment.push_back(
       variable("GLEANER_OPEN_TIMEOUT", absl::StrCat(std::ceil(absl::ToDoubleSeconds(job.run_policy.start_deadline)))));
+  add_rank_variables(job, index, environment);
   add_gradient_variables(job.communication, environment);
   return environment;
 }
@@ -151,17 +144,20 @@ json summer_affinity(const api::TrainingJob& job, const std::string& node) {
                            {"labelSelector", {{"matchLabels", {{api::kJobLabel, job.meta.name}}}}}}})}}}};
 }
 
-// Makes workers of a job prefer each other's zone, besides the affinities of the user's template.
-void prefer_near(const api::TrainingJob& job, json& spec) {
+// Makes workers of a job prefer nodes near each other's, besides the affinities of the user's template.
+void prefer_near(const api::TrainingJob& job, const placement::LabelLevels& levels, json& spec) {
   json& affinity = spec["affinity"];
   if (!affinity.is_object()) affinity = json::object();
   json& near = affinity["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
   if (!near.is_array()) near = json::array();
-  near.push_back(
-      {{"weight", 10},
-       {"podAffinityTerm",
-        {{"topologyKey", "topology.kubernetes.io/zone"},
-         {"labelSelector", {{"matchLabels", {{api::kJobLabel, job.meta.name}, {api::kRoleLabel, kWorker}}}}}}}});
+  const json workers = {{"matchLabels", {{api::kJobLabel, job.meta.name}, {api::kRoleLabel, kWorker}}}};
+  int weight = 0;
+  for (const placement::LabelLevel& level : levels) {
+    weight = std::min(weight + kWeightOfLevel, kMostWeight);
+    for (const std::string& key : level) {
+      near.push_back({{"weight", weight}, {"podAffinityTerm", {{"topologyKey", key}, {"labelSelector", workers}}}});
+    }
+  }
 }
 
 json summer_container(const api::TrainingJob& job, uint32_t index, double bits_per_second,
@@ -199,9 +195,13 @@ json summer_container(const api::TrainingJob& job, uint32_t index, double bits_p
   return container;
 }
 
-json fill_template(const api::TrainingJob& job, uint32_t index, const PodSettings& settings) {
+json fill_template(const api::TrainingJob& job, uint32_t index, const PodSettings& settings,
+                   const placement::LabelLevels& levels) {
   json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata(job, kWorker, index)}};
-  pod["metadata"]["ownerReferences"] = owner(job);
+  pod["metadata"]["ownerReferences"] = owner_references(job);
+  if (job.workers.replicas == 1 || job.communication.rank_map == api::RankOrder::kIdentity) {
+    pod["metadata"]["labels"][api::kRankLabel] = absl::StrCat(index * job.workers.local_ranks);
+  }
   if (job.workers.pod_template.contains("metadata")) {
     merge_metadata(job.workers.pod_template["metadata"], pod["metadata"]);
   }
@@ -222,7 +222,7 @@ json fill_template(const api::TrainingJob& job, uint32_t index, const PodSetting
   spec["hostname"] = pod_name(job.meta.name, kWorker, index, 0);
   spec["subdomain"] = job.meta.name;
   if (job.workers.replicas > 1) {
-    prefer_near(job, spec);
+    prefer_near(job, levels, spec);
     json& gates = spec["schedulingGates"];
     if (!gates.is_array()) gates = json::array();
     gates.push_back({{"name", kGangGate}});
@@ -247,9 +247,10 @@ json summer_resources(const api::TrainingJob& job) {
 
 std::string session_of(const api::TrainingJob& job) { return session_name(job.meta.key(), job.status.attempt); }
 
-absl::StatusOr<json> worker_pod(const api::TrainingJob& job, uint32_t index, const PodSettings& settings) {
+absl::StatusOr<json> worker_pod(const api::TrainingJob& job, uint32_t index, const PodSettings& settings,
+                                const placement::LabelLevels& levels) {
   try {
-    return fill_template(job, index, settings);
+    return fill_template(job, index, settings, levels);
   } catch (const json::exception& error) {  // the schema does not check most of a template
     return absl::InvalidArgumentError(
         absl::StrCat("spec.workers.template does not have the form of a pod template: ", error.what()));
@@ -259,7 +260,7 @@ absl::StatusOr<json> worker_pod(const api::TrainingJob& job, uint32_t index, con
 json summer_pod(const api::TrainingJob& job, uint32_t index, const placement::Candidate& candidate,
                 const PodSettings& settings) {
   json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata(job, kSummer, index)}};
-  pod["metadata"]["ownerReferences"] = owner(job);
+  pod["metadata"]["ownerReferences"] = owner_references(job);
   if (candidate.bits_per_second > 0) {
     pod["metadata"]["annotations"] = bandwidth_annotations(candidate.bits_per_second);
   }
@@ -288,7 +289,7 @@ json worker_service(const api::TrainingJob& job) {
            {{"name", job.meta.name},
             {"namespace", job.meta.ns},
             {"labels", {{api::kJobLabel, job.meta.name}, {kManagedByLabel, kManagedBy}}},
-            {"ownerReferences", owner(job)}}},
+            {"ownerReferences", owner_references(job)}}},
           {"spec",
            {{"clusterIP", "None"},
             {"publishNotReadyAddresses", true},

@@ -25,8 +25,10 @@ struct PodSettings {
 };
 
 // Returns the pod of worker `index` of this attempt: the user's template with identity, bootstrap and name added. The
-// workers of a job with several wait at the scheduling gate kGangGate until all of their pods exist.
-absl::StatusOr<nlohmann::json> worker_pod(const api::TrainingJob& job, uint32_t index, const PodSettings& settings);
+// workers of a job with several wait at the scheduling gate kGangGate until all of their pods exist, and prefer nodes
+// near each other's: with the same labels of `levels`, which are widest first. Narrow levels weigh more.
+absl::StatusOr<nlohmann::json> worker_pod(const api::TrainingJob& job, uint32_t index, const PodSettings& settings,
+                                          const placement::LabelLevels& levels = {});
 
 // Returns the pod of summer `index` for the candidate's machine. The scheduler prefers that machine but may choose
 // another. Bandwidth annotations limit the summer's link, where the cluster's network plugin enforces them.

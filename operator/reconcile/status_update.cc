@@ -25,7 +25,7 @@ void StatusUpdate::set_condition(const char* type, bool value, std::string reaso
 
 void StatusUpdate::stop_running(const std::string& reason, const std::string& message) {
   set_condition("Running", false, reason, message);
-  for (const char* trouble : {"Stalled", "SummerSlow", "SummersRefused"}) {
+  for (const char* trouble : {"Stalled", "SummerSlow", "SummersRefused", "RanksOutdated"}) {
     if (holds(trouble)) set_condition(trouble, false, reason, message);
   }
 }

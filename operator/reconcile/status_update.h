@@ -24,7 +24,7 @@ class StatusUpdate {
   const api::Condition* condition(const char* type) const;  // null: the status has no such condition
   bool holds(const char* type) const;                       // whether the condition is True
   void set_condition(const char* type, bool status, std::string reason, std::string message);
-  // Sets the conditions Running, Stalled, SummerSlow and SummersRefused to False.
+  // Sets the conditions Running, Stalled, SummerSlow, SummersRefused and RanksOutdated to False.
   void stop_running(const std::string& reason, const std::string& message);
 
   void add_event(bool warning, std::string reason, std::string message, std::string cause = "");

@@ -12,6 +12,8 @@ struct Purpose {
   const char* operator()(const CreateWorkers&) const { return "create workers"; }
   const char* operator()(const CreateSummers&) const { return "create summers"; }
   const char* operator()(const ReleaseWorkers&) const { return "open the scheduling gates of workers"; }
+  const char* operator()(const CreateRankMap&) const { return "write the ConfigMap with the ranks"; }
+  const char* operator()(const LabelWorkers&) const { return "label workers with their ranks"; }
   const char* operator()(const WritePlan&) const { return "write the ReductionPlan"; }
   const char* operator()(const OpenSession&) const { return "open the session"; }
   const char* operator()(const TellSession&) const { return "report to the session"; }

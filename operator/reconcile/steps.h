@@ -28,6 +28,12 @@ struct PodRelease {
   std::vector<std::string> gates;  // scheduling gates that remain: all but kGangGate
 };
 
+// The rank that a worker's pod gets as a label.
+struct PodRank {
+  std::string name;
+  uint32_t rank = 0;
+};
+
 struct EventNote {
   bool warning = false;
   std::string reason, message;
@@ -88,6 +94,15 @@ struct CreateSummers {
 struct ReleaseWorkers {
   std::vector<PodRelease> pods;
 };
+// Creates the ConfigMap with the ranks of the attempt, unless it exists.
+struct CreateRankMap {
+  nlohmann::json object;
+};
+// Labels the pods of workers with their ranks. A kubelet that has not found the ConfigMap tries again at once when its
+// pod changes, and after ten seconds otherwise.
+struct LabelWorkers {
+  std::vector<PodRank> pods;
+};
 struct WritePlan {
   api::ReductionPlan plan;
 };
@@ -110,9 +125,9 @@ struct RecordEvents {
 };
 struct RemoveJob {};
 
-using Action =
-    std::variant<ConfirmMissing, WriteStatus, EndSession, EnsureBootstrap, CreateService, CreateWorkers, CreateSummers,
-                 ReleaseWorkers, WritePlan, OpenSession, TellSession, RemovePods, RecordEvents, RemoveJob>;
+using Action = std::variant<ConfirmMissing, WriteStatus, EndSession, EnsureBootstrap, CreateService, CreateWorkers,
+                            CreateSummers, ReleaseWorkers, CreateRankMap, LabelWorkers, WritePlan, OpenSession,
+                            TellSession, RemovePods, RecordEvents, RemoveJob>;
 
 struct Step {
   Action action;

@@ -10,6 +10,9 @@
 namespace gleaner::operation {
 namespace {
 
+// Labels of many nodes change together, for example when a tool begins to label them.
+constexpr absl::Duration kNodesSettle = absl::Seconds(1);
+
 std::string job_of(const reconcile::PodView& pod) { return absl::StrCat(pod.ns, "/", pod.job); }
 
 template <typename T>
@@ -40,8 +43,8 @@ absl::StatusOr<BootstrapView> parse_bootstrap(const kube::Object& object) {
 }  // namespace
 
 Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, kube::WorkQueue& repairs,
-                 const std::string& watch)
-    : env_(env) {
+                 const std::string& watch, placement::LabelLevels levels)
+    : env_(env), fabric_(std::move(levels)) {
   using Jobs = kube::Cache<api::TrainingJob>;
   using Pods = kube::Cache<reconcile::PodView>;
   using Plans = kube::Cache<api::ReductionPlan>;
@@ -79,7 +82,10 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, k
                         {kube::nodes(),
                          {},
                          placement::parse_node,
-                         [this](const Nodes::Pointer& before, const Nodes::Pointer& after) {
+                         [this, &repairs](const Nodes::Pointer& before, const Nodes::Pointer& after) {
+                           const bool changed =
+                               after != nullptr ? fabric_.set_node(*after) : fabric_.remove_node(before->name);
+                           if (changed) repairs.add_after(kTopologyKey, kNodesSettle);
                            absl::MutexLock lock(&fleet_mutex_);
                            if (after != nullptr) fleet_.set_node(after);
                            if (after == nullptr) fleet_.remove_node(before->name);
@@ -97,6 +103,7 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, k
                                },
                                {}});
   watch_needed_objects(env, client, repairs, watch);
+  watch_topology(env, client, repairs);
 }
 
 // Watches ConfigMaps by name, for which RBAC can restrict the permission, and Services by the label of jobs.
@@ -122,6 +129,21 @@ void Cluster::watch_needed_objects(const Env& env, kube::Client& client, kube::W
                                {}});
 }
 
+// Watches the Topology, of which administrators write the spec.
+void Cluster::watch_topology(const Env& env, kube::Client& client, kube::WorkQueue& repairs) {
+  using Topologies = kube::Cache<api::Topology>;
+  topologies_ =
+      Topologies::start(env, client,
+                        {kube::topologies(),
+                         {},
+                         api::parse_topology,
+                         [this, &repairs](const Topologies::Pointer&, const Topologies::Pointer& after) {
+                           fabric_.set_uplinks(after == nullptr ? std::vector<api::StatedUplink>() : after->uplinks);
+                           repairs.add(kTopologyKey);
+                         },
+                         {}});
+}
+
 std::shared_ptr<const BootstrapView> Cluster::bootstrap(const std::string& ns) const {
   return bootstraps_->get(kube::key_of(ns, reconcile::kBootstrapConfigMap));
 }
@@ -141,7 +163,7 @@ bool Cluster::wait_synced(absl::Duration timeout) const {
   const auto left = [&] { return std::max(absl::ZeroDuration(), end - env_.clock->since_start()); };
   return jobs_->wait_synced(left()) && pods_->wait_synced(left()) && plans_->wait_synced(left()) &&
          nodes_->wait_synced(left()) && profiles_->wait_synced(left()) && bootstraps_->wait_synced(left()) &&
-         services_->wait_synced(left());
+         services_->wait_synced(left()) && topologies_->wait_synced(left());
 }
 
 reconcile::NodeView Cluster::node(const std::string& name) const {
@@ -177,6 +199,7 @@ reconcile::Observation Cluster::observe(const api::TrainingJob& job) const {
     const auto& owners = plan->meta.owners;
     if (!owners.empty() && owners.front().uid == job.meta.uid) observation.plan = *plan;
   }
+  observation.fabric = fabric();
   observation.now = env_.clock->now();
   return observation;
 }

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/api/node_profile.h"
 #include "common/api/reduction_plan.h"
+#include "common/api/topology.h"
 #include "common/api/training_job.h"
 #include "common/base/env.h"
 #include "common/kube/cache.h"
@@ -23,8 +24,12 @@
 #include "common/placement/placement.h"
 #include "operator/reconcile/observation.h"
 #include "operator/reconcile/pod_view.h"
+#include "operator/service/fabric_cache.h"
 
 namespace gleaner::operation {
+
+// The key of ObjectRepair for the Topology. No namespace has such a name.
+inline constexpr char kTopologyKey[] = ":topology";
 
 // A ConfigMap kBootstrapConfigMap.
 struct BootstrapView {
@@ -36,8 +41,9 @@ struct BootstrapView {
 class Cluster {
  public:
   // `watch`: the one namespace to watch; empty: all. All references must outlive the Cluster.
+  // `levels`: of node labels, widest first.
   Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, kube::WorkQueue& repairs,
-          const std::string& watch);
+          const std::string& watch, placement::LabelLevels levels = placement::default_label_levels());
 
   bool wait_synced(absl::Duration timeout) const;
 
@@ -46,6 +52,9 @@ class Cluster {
   bool has_jobs(const std::string& ns) const { return !jobs_->by_index(ns).empty(); }
   std::vector<std::shared_ptr<const api::NodeProfile>> profiles() const { return profiles_->list(); }
   std::shared_ptr<const reconcile::PodView> pod(const std::string& key) const { return pods_->get(key); }
+  std::shared_ptr<const api::Topology> topology() const { return topologies_->get(api::kTopologyName); }
+  // Returns the network of the cluster, by the labels of nodes and the uplinks of topology().
+  std::shared_ptr<const fabric::Fabric> fabric() const { return fabric_.get(); }
   // Returns null if the namespace has no bootstrap ConfigMap.
   std::shared_ptr<const BootstrapView> bootstrap(const std::string& ns) const;
   std::vector<std::shared_ptr<const BootstrapView>> bootstraps() const { return bootstraps_->list(); }
@@ -63,6 +72,7 @@ class Cluster {
 
  private:
   void watch_needed_objects(const Env& env, kube::Client& client, kube::WorkQueue& repairs, const std::string& watch);
+  void watch_topology(const Env& env, kube::Client& client, kube::WorkQueue& repairs);
   reconcile::NodeView node(const std::string& name) const;
   void place(const reconcile::PodView& summer, bool there) ABSL_LOCKS_EXCLUDED(fleet_mutex_);
 
@@ -70,6 +80,7 @@ class Cluster {
   mutable absl::Mutex fleet_mutex_;
   // Nodes, profiles and summers. The caches' threads update it.
   placement::Fleet fleet_ ABSL_GUARDED_BY(fleet_mutex_){placement::Fleet::Taints::kRefuse};
+  mutable FabricCache fabric_;
   std::unique_ptr<kube::Cache<api::TrainingJob>> jobs_;
   std::unique_ptr<kube::Cache<reconcile::PodView>> pods_;
   std::unique_ptr<kube::Cache<placement::Node>> nodes_;
@@ -77,6 +88,7 @@ class Cluster {
   std::unique_ptr<kube::Cache<api::ReductionPlan>> plans_;
   std::unique_ptr<kube::Cache<BootstrapView>> bootstraps_;
   std::unique_ptr<kube::Cache<kube::Object>> services_;
+  std::unique_ptr<kube::Cache<api::Topology>> topologies_;
 };
 
 }  // namespace gleaner::operation

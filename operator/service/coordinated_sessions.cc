@@ -29,11 +29,21 @@ CoordinatedSessions::State CoordinatedSessions::observe(const api::TrainingJob& 
   return observed;
 }
 
+bool CoordinatedSessions::is_of(const api::TrainingJob& job, const CoordinatedSession& session) {
+  return session.name == reconcile::session_of(job) && session.job_uid == job.meta.uid;
+}
+
+bool CoordinatedSessions::is_open(const api::TrainingJob& job) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = sessions_.find(job.meta.key());
+  return found != sessions_.end() && is_of(job, found->second);
+}
+
 bool CoordinatedSessions::is_outdated(const api::TrainingJob& job) const {
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(job.meta.key());
   if (found == sessions_.end()) return false;
-  return found->second.name != reconcile::session_of(job) || found->second.job_uid != job.meta.uid;
+  return !is_of(job, found->second);
 }
 
 absl::Status CoordinatedSessions::open(const api::TrainingJob& job, const coordinator::Service::JobOptions& options) {

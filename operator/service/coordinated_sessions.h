@@ -35,6 +35,9 @@ class CoordinatedSessions {
   // Returns whether the job's session belongs to an earlier attempt, or to a deleted job of the same name.
   bool is_outdated(const api::TrainingJob& job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns whether this object has opened the session of the job's attempt.
+  bool is_open(const api::TrainingJob& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Opens the session of the job's attempt if it is not open.
   absl::Status open(const api::TrainingJob& job, const coordinator::Service::JobOptions& options)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -59,6 +62,8 @@ class CoordinatedSessions {
     absl::flat_hash_map<Member, absl::Duration> reported_bandwidths;
   };
 
+  // Returns whether the session is that of the job's attempt.
+  static bool is_of(const api::TrainingJob& job, const CoordinatedSession& session);
   void report_ends(CoordinatedSession& session, const std::vector<reconcile::EndedMember>& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<reconcile::EventNote> release_summers(CoordinatedSession& session,

@@ -68,12 +68,13 @@ absl::Status Leadership::start(uint64_t term) {
   reconciler_ = std::make_unique<JobReconciler>(JobReconciler::Parts{
       parts_.env, parts_.client, parts_.cluster, *sessions_, identities_, *events_, job_metrics_,
       [this](const std::string& job) { return scaler_->request(job); }, settings_of(parts_.options)});
-  repair_ = std::make_unique<ObjectRepair>(parts_.client, parts_.cluster, identities_);
+  repair_ = std::make_unique<ObjectRepair>(parts_.env, parts_.client, parts_.cluster, identities_);
   for (const auto& job : parts_.cluster.jobs()) {
     parts_.queue.add(job->meta.key());
     parts_.repairs.add(job->meta.key());
   }
   repair_bootstraps();
+  parts_.repairs.add(kTopologyKey);
   repair_controller_ =
       kube::Controller::start(parts_.env, {"repair", kRepairThreads}, *repair_, parts_.repairs, &parts_.registry);
   controller_ = kube::Controller::start(parts_.env, {"trainingjob", parts_.options.workers}, *reconciler_, parts_.queue,

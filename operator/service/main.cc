@@ -87,7 +87,7 @@ absl::StatusOr<ScalingOptions> scaling_options(const ScalingFlags& flags) {
 struct Flags {
   std::string ns, watch, listen = "0.0.0.0:7070", service = "gleaner-coordinator", pod_ip, identity,
                          metrics = "0.0.0.0:7073", health = "0.0.0.0:7074", summer_image, summer_priority_class,
-                         shm_host_path, rdma_resource, log_level = "info";
+                         shm_host_path, rdma_resource, levels, log_level = "info";
   flags::KubeFlags kube;
   uint32_t workers = 8;
   double lease_seconds = 15, summer_yield_above = 0.8;
@@ -125,6 +125,9 @@ void add_flags(flags::Command& app, Flags& flags) {
                "Directory of every machine, with mode 1777, in which pods of a job share memory; default: none");
   app.add_text("--rdma-resource", flags.rdma_resource,
                "Extended resource of RDMA devices that pods request, such as rdma/hca; default: none");
+  app.add_text("--topology", flags.levels,
+               "Levels of node labels that tell which nodes are near each other, widest first, as for "
+               "gleaner-scheduler-ext");
   app.add_number("--threads", flags.workers, "Number of jobs reconciled at the same time")
       .show_default()
       .between(1, 64);
@@ -163,6 +166,11 @@ absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Crede
   }
   options.shm_host_path = flags.shm_host_path;
   options.rdma_resource = flags.rdma_resource;
+  if (!flags.levels.empty()) {
+    absl::StatusOr<placement::LabelLevels> levels = placement::parse_label_levels(flags.levels);
+    if (!levels.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", levels.status().message()));
+    options.label_levels = *std::move(levels);
+  }
   GLN_ASSIGN_OR_RETURN(options.scaling, scaling_options(flags.scaling));
   options.workers = flags.workers;
   options.lease_duration = absl::Seconds(flags.lease_seconds);

@@ -36,7 +36,9 @@ bool needs_service(const api::TrainingJob& job) {
 }  // namespace
 
 kube::Result ObjectRepair::reconcile(const std::string& key) {
-  const absl::Status status = absl::StrContains(key, '/') ? repair_service(key) : repair_bootstrap(key);
+  const absl::Status status = key == kTopologyKey           ? topology_.write()
+                              : absl::StrContains(key, '/') ? repair_service(key)
+                                                            : repair_bootstrap(key);
   if (!status.ok()) return kube::Retry{status};
   return kube::Done{};
 }

@@ -121,7 +121,7 @@ absl::Status run(const Env& env, const OperatorOptions& options, const kube::Cre
   GLN_ASSIGN_OR_RETURN(const auto client, kube::Client::create(env, std::move(client_options)));
   kube::WorkQueue queue(*env.clock, kLongestRetry);
   kube::WorkQueue repairs(*env.clock, kLongestRetry);
-  Cluster cluster(env, *client, queue, repairs, options.watch);
+  Cluster cluster(env, *client, queue, repairs, options.watch, options.label_levels);
   GLN_ASSIGN_OR_RETURN(
       const auto health,
       http::Server::start({options.health}, http::health_routes([&cluster]() -> std::string {
@@ -132,7 +132,7 @@ absl::Status run(const Env& env, const OperatorOptions& options, const kube::Cre
     if (signals.wait(kPollInterval) != 0) return absl::OkStatus();
     if (env.clock->since_start() > give_up) {
       return absl::DeadlineExceededError(
-          "the API server did not list jobs, pods, nodes, profiles, plans, Services and the ConfigMaps "
+          "the API server did not list jobs, pods, nodes, profiles, plans, topologies, Services and the ConfigMaps "
           "gleaner-bootstrap within 5 minutes: are the CRDs installed, and may this service account list them?");
     }
   }

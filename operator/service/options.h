@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/address.h"
+#include "common/placement/node_labels.h"
 #include "operator/service/scaler.h"
 
 namespace gleaner::operation {
@@ -22,6 +23,7 @@ struct OperatorOptions {
   std::string summer_priority_class;
   std::string shm_host_path, rdma_resource;  // as in reconcile::PodSettings
   double summer_yield_above = 0.8;
+  placement::LabelLevels label_levels = placement::default_label_levels();  // of the Topology, widest first
   ScalingOptions scaling;
   uint32_t workers = 8;  // jobs reconciled at the same time
   absl::Duration lease_duration = absl::Seconds(15);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/kube/status.h"
+#include "operator/reconcile/job_network.h"
 #include "operator/reconcile/pods.h"
 #include "operator/service/ownership.h"
 
@@ -123,13 +124,31 @@ class Call {
     return {};
   }
 
+  StepOutcome operator()(const reconcile::CreateRankMap& create) const {
+    const absl::Status created = parts_.client.create(kube::config_maps(), create.object).status();
+    return absl::IsAlreadyExists(created) ? StepOutcome() : outcome_of("ConfigMap", created);
+  }
+
+  StepOutcome operator()(const reconcile::LabelWorkers& label) const {
+    StepOutcome outcome;
+    for (const reconcile::PodRank& pod : label.pods) {
+      const json labels = {{api::kRankLabel, absl::StrCat(pod.rank)}};
+      const auto patched =
+          parts_.client.merge_patch(kube::pods(), job_.meta.ns, pod.name, {{"metadata", {{"labels", labels}}}});
+      if (!absl::IsNotFound(patched.status())) outcome.failure.Update(patched.status());
+    }
+    return outcome;
+  }
+
   StepOutcome operator()(const reconcile::WritePlan& write) const {
     return outcome_of("ReductionPlan", parts_.reports.write_plan(observation_.plan, write.plan));
   }
 
   StepOutcome operator()(const reconcile::OpenSession& open) const {
+    if (parts_.sessions.is_open(job_)) return {};
     coordinator::Service::JobOptions options;
     options.options = open.options;
+    if (const absl::Status mapped = reconcile::map_schedules(options.options); !mapped.ok()) return {mapped};
     options.data_secret = parts_.identities.data_secret(open.options.job, job_.meta.uid);
     options.may_resume = true;  // the session may have begun under another operator
     return {parts_.sessions.open(job_, options)};

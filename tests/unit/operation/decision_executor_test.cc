@@ -406,6 +406,40 @@ TEST_F(Execution, NamesOwnerOfForeignObject) {
   }
 }
 
+// Returns a proposal with the ranks of a new attempt.
+Proposal with_ranks(const api::TrainingJob& job) {
+  Proposal proposal(job);
+  proposal.update.status.communication.rank_map.emplace();
+  proposal.draft.rank_map = json{{"metadata", {{"name", "digits-ranks"}}}};
+  proposal.draft.rank_labels = {{"digits-worker-0", 1}, {"digits-worker-1", 0}};
+  return proposal;
+}
+
+TEST_F(Execution, RanksFollowTheirStatus) {
+  client_.errors["create configmaps digits-ranks"] = absl::AlreadyExistsError("it exists");
+  EXPECT_TRUE(carry_out(with_ranks(job_)).failure.ok()) << "an earlier decision has created it";
+  EXPECT_THAT(client_.calls, ElementsAre("replace trainingjobs digits status", "create configmaps digits-ranks",
+                                         "patch pods digits-worker-0", "patch pods digits-worker-1"));
+  client_.calls.clear();
+  client_.errors["replace trainingjobs digits status"] = absl::AbortedError("conflict");
+  EXPECT_FALSE(carry_out(with_ranks(job_)).failure.ok());
+  EXPECT_THAT(client_.calls, ElementsAre("replace trainingjobs digits status"));
+}
+
+TEST_F(Execution, RefusedRanksLabelNoPod) {
+  client_.errors["create configmaps digits-ranks"] = absl::PermissionDeniedError("configmaps is forbidden");
+  const Outcome outcome = carry_out(with_ranks(job_));
+  EXPECT_THAT(outcome.failure.message(), HasSubstr("can't write the ConfigMap with the ranks"));
+  EXPECT_THAT(client_.calls, Not(Contains("patch pods digits-worker-0")));
+}
+
+TEST_F(Execution, OpenSessionIsNotOpenedAgain) {
+  const Proposal proposal = busy(job_);
+  carry_out(proposal);
+  carry_out(proposal);
+  EXPECT_EQ(std::ranges::count(service_.calls, "add team/digits/0"), 1);
+}
+
 TEST_F(Execution, TakesBackOwnService) {
   client_.errors = {{"create services digits", absl::AlreadyExistsError("exists")}};
   client_.objects = {{"get services digits", owned_by("Service", "digits", "TrainingJob", "job-uid")}};
@@ -438,12 +472,12 @@ TEST_F(Sessions, GetEachFactOnce) {
   service_.calls.clear();
   service_.errors.clear();
   carry_out(proposal);
-  EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0", "release 1"));
+  EXPECT_THAT(service_.calls, ElementsAre("release 1"));
   EXPECT_THAT(events_.reasons, ElementsAre("Running", "Running", "SummerRemoved"));
   clock_.advance(absl::Seconds(10));
   service_.calls.clear();
   carry_out(proposal);
-  EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0", "bandwidth 0"));
+  EXPECT_THAT(service_.calls, ElementsAre("bandwidth 0"));
 }
 
 TEST_F(Sessions, EarlierAttemptIsOutdated) {

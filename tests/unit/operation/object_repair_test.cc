@@ -118,7 +118,7 @@ TEST_F(ObjectRepairTest, StartDropsBootstrapWithoutJobs) {
 TEST_F(ObjectRepairTest, ServiceComesBack) {
   add_job();
   IdentityStore identities(env(), client(), ns_, {}, folder_, find_bootstrap_in(*cluster_));
-  ObjectRepair repair(client(), *cluster_, identities);
+  ObjectRepair repair(env(), client(), *cluster_, identities);
   const auto repaired = [&] {
     repair.reconcile(absl::StrCat(ns_, "/digits"));
     return selected_role() == "worker";
@@ -135,6 +135,33 @@ TEST_F(ObjectRepairTest, ServiceComesBack) {
   const json edited = {{"spec", {{"selector", {{api::kRoleLabel, "summer"}}}}}};
   ASSERT_TRUE(client().merge_patch(kube::services(), ns_, "digits", edited).ok());
   EXPECT_TRUE(kube::eventually(repaired)) << "edited";
+}
+
+TEST_F(ObjectRepairTest, TopologyFollowsLabelsAndStatedUplinks) {
+  const auto group = [&](const std::string& name) -> json {
+    const auto object = client().get(kube::topologies(), "", api::kTopologyName);
+    if (!object.ok() || !object->contains("status")) return nullptr;
+    for (const json& each : (*object)["status"]["groups"]) {
+      if (each["name"] == name) return each;
+    }
+    return nullptr;
+  };
+  for (const char* name : {"t1", "t2", "t3", "t4"}) {
+    const std::string rack = name < std::string("t3") ? "left" : "right";
+    const json labels = {{"topology.kubernetes.io/rack", rack}};
+    ASSERT_TRUE(client().create(kube::nodes(), {{"metadata", {{"name", name}, {"labels", labels}}}}).ok());
+  }
+  lead();
+  EXPECT_TRUE(kube::eventually([&] { return group("left").value("nodes", json()) == json({"t1", "t2"}); }));
+  const json uplinks = {{"spec", {{"uplinks", {{{"level", "topology.kubernetes.io/rack"}, {"bandwidth", "50Gbit"}}}}}}};
+  ASSERT_TRUE(client().merge_patch(kube::topologies(), "", api::kTopologyName, uplinks).ok());
+  EXPECT_TRUE(kube::eventually([&] { return group("right").value("uplinkSource", "") == "Stated"; }));
+  const json moved = {{"metadata", {{"labels", {{"topology.kubernetes.io/rack", "left"}}}}}};
+  ASSERT_TRUE(client().merge_patch(kube::nodes(), "", "t3", moved).ok());
+  EXPECT_TRUE(kube::eventually([&] { return group("left").value("nodeCount", 0) == 3; }));
+  ASSERT_TRUE(client().remove(kube::topologies(), "", api::kTopologyName, {}).ok());
+  EXPECT_TRUE(kube::eventually([&] { return !group("left").is_null(); })) << "it comes back";
+  for (const char* name : {"t1", "t2", "t3", "t4"}) EXPECT_TRUE(client().remove(kube::nodes(), "", name, {}).ok());
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ struct Collect {
     all.events.push_back(step.note);
   }
   void operator()(const ReleaseWorkers& step) { all.release = step.pods; }
+  void operator()(const CreateRankMap& step) { all.rank_map = step.object; }
+  void operator()(const LabelWorkers& step) { all.rank_labels = step.pods; }
   void operator()(const WritePlan& step) { all.plan = step.plan; }
   void operator()(const OpenSession& step) { all.session = step.options; }
   void operator()(const TellSession& step) { all.tell = step; }

@@ -17,6 +17,8 @@ struct Actions {
   std::vector<nlohmann::json> create;          // worker pods
   std::vector<nlohmann::json> create_summers;  // summer pods
   std::vector<PodRelease> release;
+  std::optional<nlohmann::json> rank_map;
+  std::vector<PodRank> rank_labels;
   std::optional<api::ReductionPlan> plan;
   std::optional<coordinator::Options> session;
   TellSession tell;

@@ -124,7 +124,7 @@ TEST(PlanObject, UnknownValuesAreNamedUnknown) {
 }
 
 // An object in etcd can have 1.5 MB; tests/python/test_crds.py checks the size of the largest plan.
-TEST(PlanObject, LargeJobLeavesOutTransports) {
+TEST(PlanObject, LargeJobLeavesOutDetails) {
   for (const uint32_t workers : {2048u, 2049u}) {
     World world(workers);
     world.job.communication.summers.max = 0;
@@ -145,6 +145,7 @@ TEST(PlanObject, LargeJobLeavesOutTransports) {
     ASSERT_EQ(world.plan->spec.members.size(), workers);
     EXPECT_EQ(world.plan->spec.members[0].address, "10.0.0.1:7071");
     EXPECT_EQ(world.plan->spec.members[0].transports.empty(), workers > 2048);
+    EXPECT_EQ(world.plan->spec.members[0].rank.has_value(), workers <= 2048);
   }
 }
 

@@ -35,7 +35,7 @@ std::string environment(const json& container, const std::string& name) {
 }
 
 TEST(WorkerPod, KeepsTheTemplateAndAddsIdentity) {
-  const json pod = *worker_pod(job(), 1, kSettings);
+  const json pod = *worker_pod(job(), 1, kSettings, {{"zone"}, {"rack", "row"}});
   EXPECT_EQ(pod["metadata"]["name"], "digits-worker-1");
   EXPECT_EQ(pod["metadata"]["labels"]["team"], "vision");
   EXPECT_EQ(pod["metadata"]["labels"]["gleaner.dev/job"], "digits") << "ours win";
@@ -50,9 +50,11 @@ TEST(WorkerPod, KeepsTheTemplateAndAddsIdentity) {
   EXPECT_EQ(spec["tolerations"][0]["key"], "gpu");
   EXPECT_EQ(spec["schedulingGates"][0]["name"], "gleaner.dev/gang");
   EXPECT_EQ(spec["volumes"].size(), 2U);
-  EXPECT_EQ(spec["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
-                ["topologyKey"],
-            "topology.kubernetes.io/zone");
+  const json& near = spec["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+  ASSERT_EQ(near.size(), 3U);
+  EXPECT_EQ(near[0]["podAffinityTerm"]["topologyKey"], "zone");
+  EXPECT_EQ(near[2]["podAffinityTerm"]["topologyKey"], "row");
+  EXPECT_GT(near[1]["weight"], near[0]["weight"]) << "a rack is nearer than a zone";
   for (const json& container : spec["containers"]) {
     EXPECT_EQ(environment(container, "GLEANER_COORDINATOR"), "coordinator.gleaner-system.svc:7070");
     EXPECT_EQ(environment(container, "GLEANER_JOB"), "team/digits/0");

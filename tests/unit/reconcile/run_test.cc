@@ -119,6 +119,7 @@ TEST(SummerPlacement, NeedsCandidatesOnceWorkersAreBound) {
   world.job.status.conditions.push_back({.type = "Failed", .status = true});
   EXPECT_FALSE(needs_candidates(world.observe()));
   world.job.status.conditions.pop_back();
+  world.look();  // assigns ranks
   world.look();
   EXPECT_FALSE(needs_candidates(world.observe())) << "the summers were requested";
   world = wanting_summers();
@@ -141,6 +142,7 @@ TEST(SummerPlacement, WaitsForMissingCandidates) {
 TEST(SummerPlacement, IsSettledWithoutRefusedSummers) {
   World world = wanting_summers();
   world.admits = [] { return false; };
+  world.look();  // assigns ranks
   world.look();
   ASSERT_EQ(world.job.status.next_summer, 2U);
   const auto settled = [&world] {

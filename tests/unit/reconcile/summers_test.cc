@@ -211,6 +211,7 @@ TEST(Summers, JoinedSummerIsLostOnceCoordinatorNotices) {
 TEST(Summers, RefusedSummerIsLeftOut) {
   World world = wanting(0, 1, {{"s0", 1e9}});
   world.run_workers();
+  world.look();  // assigns ranks
   world.look();
   ASSERT_EQ(world.job.status.next_summer, 1U);
   world.erase("digits-summer-0");

@@ -42,6 +42,7 @@ Observation World::observe() {
     asked_nodes = Workers(observation).nodes();
     observation.candidates = spare;
   }
+  observation.fabric = fabric;
   return observation;
 }
 
@@ -60,6 +61,8 @@ void World::carry_out(const Actions& actions) {
   create(actions.create);
   create(actions.create_summers);
   for (const PodRelease& release : actions.release) pod(release.name).obstacles.gated = false;
+  if (actions.rank_map.has_value()) rank_maps[(*actions.rank_map)["metadata"]["name"]] = *actions.rank_map;
+  for (const PodRank& label : actions.rank_labels) pod(label.name).rank = label.rank;
   if (actions.plan.has_value()) plan = actions.plan;
   if (actions.session.has_value()) wanted_session = actions.session;
   for (const SummerRelease& release : actions.tell.release) released.push_back(release.index);

@@ -48,6 +48,8 @@ class World {
   absl::Duration session_ended_for, creation_pause;
   std::map<std::string, NodeView> nodes;
   std::vector<placement::Candidate> spare;
+  std::shared_ptr<const fabric::Fabric> fabric = std::make_shared<const fabric::Fabric>();
+  std::map<std::string, nlohmann::json> rank_maps;  // ConfigMaps with ranks, by name
   absl::Time now = absl::FromUnixSeconds(1'800'000'000);
   std::vector<std::string> ended_sessions;
   std::vector<EventNote> events;
