@@ -188,7 +188,7 @@ void Simulation::usurp_coordinator() {
 void Simulation::allow_to_begin_late(bool may_lose) {
   const Nanoseconds until = world_.events.now() + kMillisecond * 50 + nanoseconds(world_.scenario.job.start_timeout);
   for (const auto& worker : workers_) {
-    if (worker->is_lost()) world_.causes.add(worker->name(), until);
+    if (worker->is_lost()) worker->may_cause_errors(until);
   }
   if (has_begun()) return;
   const auto is_lost = [](const auto& summer) { return summer->is_gone() || summer->is_leaving(); };
@@ -215,7 +215,7 @@ void Simulation::allow_to_fail_without(const CpuSummer& summer) {
 
 // Called when a worker's stream breaks while a single coordinator waits for members: that worker can't come back.
 void Simulation::allow_to_fail_without_stream(uint32_t worker) {
-  world_.causes.add(workers_[worker]->name(), world_.events.now());
+  workers_[worker]->may_cause_errors(world_.events.now());
   world_.causes.add("was lost before the job had begun", world_.events.now());
 }
 
@@ -275,13 +275,13 @@ void Simulation::lose_worker() {
   const absl::Duration limit = world_.coordinator_is_gone ? timeout_without_coordinator()
                                : is_known                 ? job.deadline + job.return_timeout
                                                           : job.start_timeout;
-  world_.causes.add(worker.name(), world_.events.now() + nanoseconds(limit));
+  worker.may_cause_errors(world_.events.now() + nanoseconds(limit));
   const bool at_once = world_.dice.chance(0.5);
   world_.report->trace(world_.events.now(), worker.name(), at_once ? " crashes" : " freezes");
   if (at_once) {
     worker.crash();
     all_lose(index, 0, 3 * kMillisecond, broken());
-    if (world_.scenario.indexed) tell_of_end(coordinator::Role::kWorker, index);
+    if (world_.scenario.indexed) tell_of_end(coordinator::Role::kWorker, world_.scenario.index_of_worker(index));
   } else {
     worker.freeze();
     all_lose(index, 5 * kMillisecond, 20 * kMillisecond, silent());
@@ -300,7 +300,7 @@ void Simulation::give_up_on_frozen_worker() {
   world_.report->trace(world_.events.now(), worker.name(), " gives up");
   worker.crash();
   all_lose(index, 0, 3 * kMillisecond, broken());
-  if (world_.scenario.indexed) tell_of_end(coordinator::Role::kWorker, index);
+  if (world_.scenario.indexed) tell_of_end(coordinator::Role::kWorker, world_.scenario.index_of_worker(index));
 }
 
 // Tells the coordinator which workers have ended, as the operator does when their pods end.
@@ -319,8 +319,9 @@ void Simulation::tell_of_ended_workers() {
     told_ended_[i] = true;
     const absl::Status how =
         workers_[i]->failed() ? absl::UnavailableError("it exited with status 1") : absl::OkStatus();
-    control_.order([i, how](Control::Core& core, absl::Duration now, coordinator::Actions& actions) {
-      core.on_ended(coordinator::Role::kWorker, i, how, now, actions);
+    const uint32_t index = world_.scenario.index_of_worker(i);
+    control_.order([index, how](Control::Core& core, absl::Duration now, coordinator::Actions& actions) {
+      core.on_ended(coordinator::Role::kWorker, index, how, now, actions);
     });
   }
 }

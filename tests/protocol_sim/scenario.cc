@@ -99,6 +99,14 @@ void draw_weather(Scenario& scenario, Dice& dice) {
   weather.ordered = dice.chance(0.5);
 }
 
+// Gives workers other indexes than their numbers, as a rank map does.
+void draw_indexes(Scenario& scenario, Dice& dice) {
+  if (!scenario.indexed) return;
+  std::vector<uint32_t>& indices = scenario.job.indices.workers;
+  for (uint32_t index = 0; index < scenario.job.workers; ++index) indices.push_back(index);
+  dice.shuffle(indices);
+}
+
 void draw_faults(Scenario& scenario, Dice& dice) {
   scenario.indexed = dice.chance(0.5);
   scenario.inject_chance = dice.pick({0.0, 0.0, 0.001, 0.02});
@@ -305,6 +313,8 @@ Scenario draw_scenario(uint64_t seed) {
   draw_accumulation(scenario, more);
   Dice groups(seed ^ 0x6704);
   draw_groups(scenario, groups);
+  Dice indexes(seed ^ 0x1dec5);
+  draw_indexes(scenario, indexes);
   draw_beginning(scenario, more);
   Dice last(seed ^ 0xfa11);
   draw_failure(scenario, last);

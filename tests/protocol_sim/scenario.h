@@ -91,6 +91,10 @@ struct Scenario {
   // coordinator is lost for good. Otherwise the job has to survive all its faults.
   bool may_fail = false;
   double repeated_welcome_chance = 0;  // probability that a Welcome is repeated with another number of summers
+  // Returns the index of this worker, which it tells the coordinator: a rank map gives indexes other numbers.
+  uint32_t index_of_worker(uint32_t number) const {
+    return job.indices.workers.empty() ? number : job.indices.workers[number];
+  }
   bool indexed = false;      // summers join with an index, and the coordinator is told when one of them has crashed
   double inject_chance = 0;  // probability of each GLN_INJECT that is reached before inject_until
   Nanoseconds inject_until = 0;

@@ -46,8 +46,10 @@ Worker::Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Co
       process_(&world->events),
       summer_(index, kernels, world),
       follower_(absl::StrCat("worker ", index),
-                {.role = coordinator::Role::kWorker, .index = index, .address = address_of(index)}, &process_, world,
-                control, this),
+                {.role = coordinator::Role::kWorker,
+                 .index = world->scenario.index_of_worker(index),
+                 .address = address_of(index)},
+                &process_, world, control, this),
       supervisor_(supervisor_options(world->scenario)),
       reports_(report_options(world->scenario)),
       hold_limit_(world->scenario.job.deadline, world->scenario.job.start_timeout) {
@@ -60,6 +62,13 @@ Worker::Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Co
   planned_.resize(tensors_.size(), kUnplanned);
   refuses_.resize(world->scenario.job.workers);
   left_ = world->scenario.push_pulls(index);
+}
+
+void Worker::may_cause_errors(Nanoseconds until) {
+  // Plans name a worker by its number, and the coordinator by its index.
+  const uint32_t index = world_->scenario.index_of_worker(index_);
+  world_->causes.add(name(), until);
+  if (index != index_) world_->causes.add(absl::StrCat("worker ", index), until);
 }
 
 // Composes the exchanges as NetworkStage does (comm-lib/network/network_stage.cc).
@@ -154,7 +163,7 @@ void Worker::fail(const absl::Status& why) {
   world_->causes.check(name(), why, world_->events.now(), *world_->report);
   ++world_->report->coverage.errors;
   // A member may hear of the loss of this worker first, or a new coordinator waits for it.
-  world_->causes.add(name(), world_->events.now() + absl::ToInt64Nanoseconds(world_->scenario.job.start_timeout));
+  may_cause_errors(world_->events.now() + absl::ToInt64Nanoseconds(world_->scenario.job.start_timeout));
 }
 
 void Worker::crash() {

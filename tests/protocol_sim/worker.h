@@ -42,6 +42,8 @@ class Worker final : private Follower::Events {
   void lose_next_report() { loses_report_ = true; }
 
   std::string name() const { return absl::StrCat("worker ", index_); }
+  // Until `until` members may end with an error that names this worker.
+  void may_cause_errors(Nanoseconds until);
   bool finished() const { return over_; }
   bool has_begun() const { return plan_ != nullptr; }
   // Returns the plan that the worker has prepared if it changes strategies; null: none.
