@@ -1,0 +1,117 @@
+"""Tests ranks by the topology of the cluster: nodes in two racks, by their labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from digits import LONG, TRAIN, in_epoch, result
+from lab.cluster import Cluster
+from product import SYSTEM, Job, submit, wait_until
+
+RACK = "topology.kubernetes.io/rack"
+RACKS = {"left": ["n1", "n3", "n5"], "right": ["n2", "n4", "n6"]}
+
+WAIT = {"name": "gleaner.test/place"}  # a scheduling gate, by which a test chooses the machine of each worker
+ALTERNATING = [0, 2, 1, 3]  # workers of n1 to n4 in the order of ranks
+
+# As users write it for Gloo, without Gleaner's library.
+GLOO = """
+import os, socket
+import torch, torch.distributed as dist
+
+dist.init_process_group("gloo")
+ranks = [None] * dist.get_world_size()
+dist.all_gather_object(ranks, socket.gethostname())
+total = torch.full((1000,), float(dist.get_rank()))
+dist.all_reduce(total)
+if dist.get_rank() == 0:
+    print("hosts by rank:", *ranks, "sum", total[0].item(), flush=True)
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture
+def racks(gleaner: Cluster) -> Iterator[Cluster]:
+    """The cluster with its nodes in two racks, as its Topology shows them."""
+    label(gleaner, {node: rack for rack, nodes in RACKS.items() for node in nodes})
+    wait_until("the Topology has both racks", lambda: groups(gleaner) == RACKS)
+    try:
+        yield gleaner
+    finally:
+        label(gleaner, {node: None for nodes in RACKS.values() for node in nodes})
+        wait_until("the Topology has no racks", lambda: groups(gleaner) == {})
+
+
+def label(cluster: Cluster, racks: dict[str, Any]) -> None:
+    for node, rack in racks.items():
+        patch = {"metadata": {"labels": {RACK: rack}}}
+        cluster.kubectl("patch", "node", node, "--type=merge", "-p", json.dumps(patch))
+
+
+def groups(cluster: Cluster) -> dict[str, list[str]]:
+    status = (cluster.find("topology", "cluster", "") or {}).get("status", {})
+    return {group["name"]: group["nodes"] for group in status.get("groups", [])}
+
+
+def on_nodes(job: Job, *nodes: str) -> None:
+    """Has worker i run on nodes[i]. The job's pods wait at the scheduling gate WAIT."""
+    gates = [{"name": WAIT["name"]}]
+    wait_until(
+        "all pods wait at the test's gate alone",
+        lambda: [pod["spec"].get("schedulingGates") for pod in job.pods().values()] == [gates] * len(nodes),
+    )
+    for index, node in enumerate(nodes):
+        patch = [
+            {"op": "add", "path": "/spec/nodeSelector", "value": {"kubernetes.io/hostname": node}},
+            {"op": "remove", "path": "/spec/schedulingGates"},
+        ]
+        job.kubectl("patch", "pod", f"{job.name}-worker-{index}", "--type=json", "-p", json.dumps(patch))
+
+
+def test_unmodified_gloo_has_ranks_by_rack(racks: Cluster, namespace: str) -> None:
+    job = submit(racks, namespace, "gloo", ["python3", "-c", GLOO], replicas=4, pod={"schedulingGates": [WAIT]})
+    on_nodes(job, "n1", "n2", "n3", "n4")
+    job.wait_phase("Succeeded", seconds=LONG)
+    hosts = " ".join(f"gloo-worker-{index}" for index in ALTERNATING)
+    assert job.log("gloo-worker-0").strip() == f"hosts by rank: {hosts} sum 6.0"
+    for rank, index in enumerate(ALTERNATING):
+        assert job.pods()[f"gloo-worker-{index}"]["metadata"]["labels"]["gleaner.dev/rank"] == str(rank)
+
+
+def test_bits_do_not_depend_on_the_machines_of_ranks(
+    racks: Cluster, namespace: str, reference: tuple[str, float]
+) -> None:
+    job = submit(racks, namespace, "mapped", TRAIN, replicas=4, pod={"schedulingGates": [WAIT]})
+    on_nodes(job, "n1", "n2", "n3", "n4")
+    in_epoch(job, 2)
+    spec = job.plan()["spec"]
+    workers = [member for member in spec["members"] if member["role"] == "worker"]
+    assert [member["name"] for member in workers] == [f"worker-{index}" for index in ALTERNATING]
+    assert [member["rank"] for member in workers] == [0, 1, 2, 3]
+    assert "ranks follow the 2 groups" in spec["rankMap"]["message"]
+    job.wait_phase("Succeeded", seconds=LONG)
+    assert result(job, "mapped-worker-0") == reference
+
+
+def test_ranks_survive_the_operator_and_labels(racks: Cluster, namespace: str) -> None:
+    job = submit(racks, namespace, "kept", ["sleep", "100000"], replicas=4, pod={"schedulingGates": [WAIT]})
+    on_nodes(job, "n1", "n2", "n3", "n4")
+    job.wait_phase("Running")
+    before = job.status()["rankMap"]
+    assert before["workers"] == ALTERNATING
+    label(racks, {"n2": "left", "n3": "right"})
+    racks.kubectl("rollout", "restart", "deployment/gleaner-operator", "-n", SYSTEM)
+    racks.kubectl("rollout", "status", "deployment/gleaner-operator", "-n", SYSTEM, "--timeout=300s")
+    wait_until("the job tells that machines moved", lambda: job.condition("RanksOutdated").get("status") == "True")
+    assert job.status()["rankMap"] == before
+    job.delete()
+
+
+def test_identity_on_request(racks: Cluster, namespace: str) -> None:
+    job = submit(racks, namespace, "plain", ["sh", "-c", "echo rank $RANK of $WORLD_SIZE"], replicas=2,
+                 communication={"rankMap": "Identity"})  # fmt: skip
+    job.wait_phase("Succeeded", seconds=LONG)
+    assert [job.log(f"plain-worker-{i}").strip() for i in range(2)] == ["rank 0 of 2", "rank 1 of 2"]
