@@ -34,7 +34,7 @@ absl::Status run_explain(const ClusterFlags& flags) {
                      job.status.phase.empty() ? "not handled by an operator yet" : job.status.phase, ". `",
                      own_command("plan "), flags.job, " --bytes N` shows the plan that it would get"));
   }
-  auto explained = explain_job(*std::move(plan));
+  auto explained = explain_job(*std::move(plan), job.workers.local_ranks);
   if (!explained.ok()) {
     return absl::Status(explained.status().code(),
                         absl::StrCat("TrainingJob ", job.meta.key(), ": ", explained.status().message()));

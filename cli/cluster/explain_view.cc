@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/cluster/rank_view.h"
 #include "cli/cluster/table.h"
 #include "cli/cluster/transports_view.h"
 #include "common/base/first_few.h"
@@ -168,6 +169,14 @@ nlohmann::json strategies_json(const api::ReductionPlanSpec& spec) {
   return strategies;
 }
 
+// Inserts the column RANK into the table of machines, after their names.
+void add_ranks(const ExplainedJob& job, std::vector<std::vector<std::string>>& rows) {
+  rows.front().insert(rows.front().begin() + 1, "RANK");
+  for (size_t i = 0; i < job.machines.size(); ++i) {
+    rows[i + 1].insert(rows[i + 1].begin() + 1, ranks_of(job.machines[i].member, job.local_ranks));
+  }
+}
+
 // Returns a line for each slow summer.
 std::string slow_lines(const ExplainedJob& job) {
   std::string text;
@@ -211,18 +220,18 @@ std::string step_bytes_text(const api::ReductionPlanSpec& spec) {
                                  static_cast<double>(spec.dense_bytes_per_step));
 }
 
-absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan) {
+absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan, uint32_t local_ranks) {
   const api::ReductionPlanSpec& spec = plan.spec;
   if (spec.bytes_per_step == 0) {
     return absl::FailedPreconditionError(
         "its plan has no tensors yet: workers declare them with their first push_pull, when all of them run");
   }
   const plan::Fleet fleet = fleet_of(plan);
-  if (const absl::Status valid = plan::validate(fleet); !valid.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("its ReductionPlan: ", valid.message()));
-  }
+  absl::Status valid = plan::validate(fleet);
+  valid.Update(check_ranks(spec));
+  if (!valid.ok()) return absl::InvalidArgumentError(absl::StrCat("its ReductionPlan: ", valid.message()));
   const auto bytes = static_cast<double>(spec.bytes_per_step);
-  ExplainedJob job;
+  ExplainedJob job{.local_ranks = local_ranks};
   const double scale = step_part(spec);
   for (api::PlanMember member : spec.members) {
     const double traffic = scale * static_cast<double>(member.traffic_bytes);
@@ -269,11 +278,14 @@ std::string to_text(const ExplainedJob& job) {
          : machine.member.slow.empty() ? ""
                                        : "slow"});
   }
+  if (std::ranges::any_of(spec.members, [](const auto& member) { return member.rank.has_value(); })) {
+    add_ranks(job, rows);
+  }
   return absl::StrCat("TrainingJob ", job.plan.meta.key(), ", epoch ", spec.epoch, " of attempt ", spec.attempt, ": ",
                       format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
                       ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", strategy_line(spec),
                       bits_line(spec), packs_line(job.plan.status), step_lines(job), slow_lines(job), limit_lines(job),
-                      transports_text(transports_of(spec.members)));
+                      ranks_text(spec, job.local_ranks), transports_text(transports_of(spec.members)));
 }
 
 nlohmann::json to_json(const ExplainedJob& job) {
@@ -287,6 +299,7 @@ nlohmann::json to_json(const ExplainedJob& job) {
                         {"role", member.role},
                         {"pod", member.pod},
                         {"node", member.node},
+                        {"rank", member.rank.has_value() ? json(*member.rank) : json()},
                         {"bandwidth", member.bits_per_second},
                         {"bandwidth_assumed", member.bandwidth_assumed},
                         {"bytes", member.owned_bytes},
@@ -316,6 +329,7 @@ nlohmann::json to_json(const ExplainedJob& job) {
       {"partitions", spec.partitions},
       {"packs", status.packs},
       {"machines", std::move(machines)},
+      {"rank_map", ranks_json(spec)},
       {"transports", transports_json(transports_of(spec.members))},
       {"seconds", job.seconds},
       {"bound_seconds", spec.bound_seconds},

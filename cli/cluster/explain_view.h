@@ -43,6 +43,7 @@ struct ExplainedMachine {
 
 struct ExplainedJob {
   api::ReductionPlan plan;
+  uint32_t local_ranks = 1;  // of each worker
   std::vector<ExplainedMachine> machines;
   size_t binding = 0;  // index of the machine that takes longest
   double seconds = 0;  // planned time of a step; 0 if the limit is unknown, and the bound if it is kSchedules
@@ -53,7 +54,7 @@ struct ExplainedJob {
 };
 
 // Errors: FailedPrecondition if the plan has no tensors yet, InvalidArgument if no operator can have written it.
-absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan);
+absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan, uint32_t local_ranks = 1);
 
 std::string to_text(const ExplainedJob& job);
 nlohmann::json to_json(const ExplainedJob& job);

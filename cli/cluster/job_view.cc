@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/cluster/explain_view.h"
+#include "cli/cluster/rank_view.h"
 #include "cli/cluster/table.h"
 #include "common/base/units.h"
 
@@ -164,6 +165,8 @@ std::string job_text(const api::TrainingJob& job, const std::optional<api::Reduc
       {"Bits", bits_line(job)},
       {"Summers", summer_line(job)},
       {"Restarts", absl::StrCat(job.status.restarts, " of ", job.run_policy.backoff_limit)}};
+  const std::optional<api::RankMap>& ranks = job.status.communication.rank_map;
+  if (ranks.has_value() && ranks->attempt == job.status.attempt) lines.push_back({"Ranks", ranks_reason(*ranks)});
   if (plan) append_plan(lines, *plan);
   return absl::StrCat(table(lines), conditions_table(job.status.conditions, now), events_table(std::move(events), now));
 }
