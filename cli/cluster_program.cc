@@ -7,10 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "cli/flag_error.h"
 #include "cli/local_status.h"
 #include "cli/self/own_program.h"
 #include "common/base/status_macros.h"
 #include "common/kube/find_cluster.h"
+#include "common/topology/spec.h"
 
 namespace gleaner::cli {
 
@@ -44,6 +46,16 @@ absl::Status run_status(const ClusterFlags& flags, const std::vector<std::string
   GLN_RETURN_IF_ERROR(require_local_jobs(jobs, failed));
   warn_of_cluster(failed);
   return print_local_jobs(jobs, flags, std::nullopt);
+}
+
+absl::Status run_cluster_topology(const TopologyCommandFlags& flags, const std::vector<std::string>& arguments) {
+  GLN_RETURN_IF_ERROR(check(flags));
+  const absl::Status cluster = kube::find_cluster();
+  if (cluster.ok() || !flags.cluster.kube.kubeconfig.empty()) return run_cluster_program(arguments);
+  return flag_error(flags.topology.name, absl::StrCat("give ", topology::kSpecs,
+                                                      ", or the path of a JSON file; without it the network of a "
+                                                      "cluster is shown, but ",
+                                                      cluster.message()));
 }
 
 }  // namespace gleaner::cli

@@ -1,5 +1,5 @@
-// The subcommands of `gleaner`, beside those of cluster_commands.h, plan_flags.h, networks/ and bench/. Each add_*()
-// adds one subcommand with its flags; main() runs the chosen one.
+// The subcommands of `gleaner`, beside those of cluster_commands.h, plan_flags.h, topology_command_flags.h, networks/
+// and bench/. Each add_*() adds one subcommand with its flags; main() runs the chosen one.
 //
 // Exit status: 0 if the command succeeded, 2 if the command line is wrong (the message says how to correct it), 1 for
 // all other errors. Errors go to standard error as "gleaner COMMAND: message" ("kubectl gleaner COMMAND: message").

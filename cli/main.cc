@@ -5,6 +5,7 @@
 #include "cli/cluster_program.h"
 #include "cli/commands.h"
 #include "cli/networks/commands.h"
+#include "cli/networks/topology_command.h"
 #include "cli/plan_command.h"
 #include "cli/program.h"
 #include "cli/self/own_command.h"
@@ -20,7 +21,9 @@ void declare(flags::Program& app, Context& context) {
   add_plan(app, context, [in_cluster_program](const PlanFlags& flags) {
     return flags.cluster.job.empty() ? run_plan(flags) : in_cluster_program(flags);
   });
-  add_topology(app, context);
+  add_topology(app, context, [&context](const TopologyCommandFlags& flags) {
+    return is_of_cluster(flags) ? run_cluster_topology(flags, context.arguments) : run_topology(flags);
+  });
   add_probe(app, context);
   add_ranks(app, context);
   add_sim(app, context);

@@ -46,7 +46,9 @@ absl::Status explain_failure(const absl::Status& status, const kube::Resource& r
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(
         absl::StrCat("this cluster does not know ", resource.plural, resource.group.empty() ? "" : ".", resource.group,
-                     ": is Gleaner installed there? See docs/install-kubernetes.md", server_said));
+                     ": is Gleaner installed there? If so, are its CRDs as new as this program? See "
+                     "docs/install-kubernetes.md",
+                     server_said));
   }
   if (absl::IsPermissionDenied(status)) {
     return absl::PermissionDeniedError(absl::StrCat("no access: ", status.message()));
@@ -88,6 +90,20 @@ absl::StatusOr<std::optional<api::ReductionPlan>> ClusterAccess::plan(const std:
   if (!object) return std::nullopt;
   GLN_ASSIGN_OR_RETURN(api::ReductionPlan plan, api::parse_reduction_plan(*object));
   return plan;
+}
+
+absl::StatusOr<api::Topology> ClusterAccess::topology() {
+  const auto object = client_->get(kube::topologies(), "", api::kTopologyName);
+  if (object.ok()) {
+    GLN_ASSIGN_OR_RETURN(api::Topology topology, api::parse_topology(*object));
+    // The operator writes conditions with every status. An administrator may create the object before.
+    if (!topology.status.conditions.empty()) return topology;
+  } else if (!is_missing_object(object.status(), api::kTopologyName)) {
+    return explain_failure(object.status(), kube::topologies(), "", api::kTopologyName);
+  }
+  return absl::FailedPreconditionError(
+      "the operator has not written the Topology of this cluster: does it run, and is it of this version? See "
+      "`kubectl get pods -A -l app.kubernetes.io/name=gleaner-operator`");
 }
 
 }  // namespace gleaner::cli

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "cli/cluster_flags.h"
 #include "common/api/reduction_plan.h"
+#include "common/api/topology.h"
 #include "common/api/training_job.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
@@ -36,6 +37,8 @@ class ClusterAccess {
 
   absl::StatusOr<api::TrainingJob> job(const std::string& name);
   absl::StatusOr<std::optional<api::ReductionPlan>> plan(const std::string& name);
+  // FailedPrecondition: no operator has written the Topology.
+  absl::StatusOr<api::Topology> topology();
   // Leaves out objects that `parse` rejects.
   template <typename T>
   absl::StatusOr<std::vector<T>> list_as(const kube::Resource& resource, const std::string& ns,

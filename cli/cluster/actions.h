@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "cli/cluster_commands.h"
 #include "cli/plan_flags.h"
+#include "cli/topology_command_flags.h"
 
 namespace gleaner::cli {
 
@@ -19,5 +20,7 @@ absl::Status run_logs(const ClusterFlags& flags);
 absl::Status run_autoscale(const AutoscaleFlags& flags);
 // Prints the plan that a job would get from the spare resources of the cluster.
 absl::Status run_job_plan(const PlanFlags& flags);
+// Prints the groups of a cluster's nodes, or its network as `gleaner topology FILE` does.
+absl::Status run_cluster_topology(const TopologyCommandFlags& flags);
 
 }  // namespace gleaner::cli

@@ -4,12 +4,14 @@
 #include "cli/cluster_commands.h"
 #include "cli/plan_flags.h"
 #include "cli/program.h"
+#include "cli/topology_command_flags.h"
 
 namespace gleaner::cli {
 namespace {
 
 void declare(flags::Program& app, Context& context) {
   add_plan(app, context, run_job_plan);
+  add_topology(app, context, run_cluster_topology);
   add_cluster_commands(
       app, context,
       {.status = run_status, .explain = run_explain, .top = run_top, .logs = run_logs, .autoscale = run_autoscale});

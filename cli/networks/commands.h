@@ -1,5 +1,5 @@
-// The subcommands about networks: topologies, probes of them, and the schedules, rank maps and strategies that suit
-// them. Each add_*() is as those of cli/commands.h.
+// The subcommands about networks: probes of them, and the schedules, rank maps and strategies that suit them, beside
+// topology_command.h. Each add_*() is as those of cli/commands.h.
 #pragma once
 
 #include "cli/commands.h"
@@ -7,7 +7,6 @@
 
 namespace gleaner::cli {
 
-void add_topology(flags::Command& app, Context& context);
 void add_probe(flags::Command& app, Context& context);
 void add_schedule(flags::Command& app, Context& context);
 void add_ranks(flags::Command& app, Context& context);

@@ -25,12 +25,37 @@ def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, timeout=60)
 
 
-@pytest.mark.parametrize("arguments", [["top"], ["status", "-A"], ["explain", "digits"], ["plan", "digits"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["top"], ["status", "-A"], ["explain", "digits"], ["plan", "digits"], ["topology", "--kubeconfig", "any"]],
+)
 def test_missing_program_is_named(alone: Path, arguments: list[str]) -> None:
     done = run(alone, *arguments)
     assert done.returncode == 1
     assert done.stderr.startswith(f"gleaner {arguments[0]}: expected the program {alone}-cluster")
     assert "make build" in done.stderr
+
+
+def test_topology_without_a_cluster_asks_for_its_argument() -> None:
+    done = run(GLEANER, "topology")
+    assert done.returncode == 2
+    assert "TOPOLOGY: give star:N, fat-tree:K, bigraph:MxN" in done.stderr
+    assert "without it the network of a cluster is shown, but there is no kubeconfig at /nonexistent" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bandwidth", "1Gbit"], "TOPOLOGY: give it; --groups, --bandwidth,"),
+        (["--groups"], "TOPOLOGY: give it; --groups, --bandwidth,"),
+        (["star:4", "--kubeconfig", "any"], "the topology of a cluster is shown without TOPOLOGY and --machine"),
+        (["--machine", "--context", "any"], "the topology of a cluster is shown without TOPOLOGY and --machine"),
+    ],
+)
+def test_topology_is_of_a_cluster_or_of_a_file(arguments: list[str], message: str) -> None:
+    done = run(GLEANER, "topology", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
 
 
 def test_plan_of_numbers_needs_no_other_program(alone: Path) -> None:

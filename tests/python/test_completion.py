@@ -47,6 +47,8 @@ def complete(*words: str) -> list[str]:
         (["gleaner", "plan", "-o", "t"], ["table"]),
         (["gleaner", "plan", "--cop"], ["--copy"]),
         (["gleaner", "trace", "--p"], ["--pid"]),
+        (["gleaner", "topology", "--kube"], ["--kubeconfig"]),
+        (["gleaner", "topology", "-o", "s"], ["svg"]),
         (["gleaner", "ranks", "-o", "r"], ["rankfile"]),
         (["gleaner", "schedule", "--algorithm", "blue"], ["blueconnect"]),
         (["gleaner", "schedule", "--collective", "all-t"], ["all-to-all"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import textwrap
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,12 +13,29 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import BUILD, GLEANER, TIMEOUT
-from real_api import Api, binaries, real_api, small_job
+from conftest import BUILD, GLEANER, ROOT, TIMEOUT
+from real_api import PLURALS, Api, binaries, real_api, small_job
 
 PLUGIN = BUILD / "bin" / "kubectl-gleaner"
 MERGE = "application/merge-patch+json"
 STEP_BYTES = 80_000_000
+TOPOLOGY_DOCUMENT = ROOT / "docs" / "topology.md"
+TOPOLOGY = {"apiVersion": "gleaner.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "cluster"}}
+RANKS = (
+    "ranks follow the 2 groups of the workers' machines, so that a ring takes 1.2 ms instead of 2.3 ms for a "
+    "partition, by the model"
+)
+RANK_MAP = {
+    "attempt": 0,
+    "order": "Topology",
+    "message": RANKS,
+    "groups": [
+        {"name": "rack-a", "workers": "0-1", "uplinkBitsPerSecond": 25_000_000_000},
+        {"name": "rack-b", "workers": "2-3"},
+    ],
+    "ringMicroseconds": 1200,
+    "identityRingMicroseconds": 2300,
+}
 
 
 def now() -> str:
@@ -54,6 +72,35 @@ def member(index: int, role: str, owned: int, traffic: int) -> dict[str, Any]:
         "ownedBytes": owned,
         "trafficBytes": traffic,
     }
+
+
+def worker(index: int, rank: int) -> dict[str, Any]:
+    return {**member(index, "worker", STEP_BYTES // 10, 96_000_000), "rank": rank}
+
+
+def add_topology(api: Api) -> None:
+    """Creates the Topology of two racks and a node in none. The uplink of one rack is stated."""
+    rack = "topology.kubernetes.io/rack"
+    groups = [
+        {"name": "rack-a", "level": rack, "nodes": ["summer-node-0", "worker-node-0", "worker-node-2"], "nodeCount": 3},
+        {"name": "rack-b", "level": rack, "nodes": ["worker-node-1", "worker-node-3"], "nodeCount": 2},
+    ]
+    groups[0] |= {"uplinkBitsPerSecond": 25_000_000_000, "uplinkSource": "Stated"}
+    assumed = "the uplinks of rack-b are taken to carry all that their nodes send; state slower ones in spec.uplinks"
+    conditions = [
+        {"type": "Ready", "status": "True", "reason": "Labels", "message": "", "lastTransitionTime": now()},
+        {
+            "type": "UplinksKnown",
+            "status": "False",
+            "reason": "Assumed",
+            "message": assumed,
+            "lastTransitionTime": now(),
+        },
+    ]
+    assert api.create(TOPOLOGY).ok
+    status = {"nodeCount": 6, "groupCount": 2, "groups": groups, "conditions": conditions}
+    answer = api.patch(TOPOLOGY, {"status": status}, "/status")
+    assert answer.ok, answer.message
 
 
 def add_cluster(api: Api) -> None:
@@ -100,6 +147,7 @@ def add_cluster(api: Api) -> None:
             "lastChangeTime": now(),
         },
         "conditions": conditions,
+        "rankMap": RANK_MAP,
     }
     answer = api.patch(job, {"status": status}, "/status")
     assert answer.ok, answer.message
@@ -122,7 +170,8 @@ def add_cluster(api: Api) -> None:
             "denseBytesPerStep": 2 * STEP_BYTES,
             "boundMicroseconds": 76_800,
             "boundWithoutSummersMicroseconds": 96_000,
-            "members": [member(i, "worker", STEP_BYTES // 10, 96_000_000) for i in range(4)]
+            "rankMap": RANK_MAP,
+            "members": [worker(index, rank) for rank, index in enumerate([0, 2, 1, 3])]
             + [member(i, "summer", STEP_BYTES * 3 // 10, 96_000_000) for i in range(2)],
         },
     }
@@ -144,6 +193,7 @@ def add_cluster(api: Api) -> None:
         "lastTimestamp": now(),
     }
     assert api.ask("POST", "/api/v1/namespaces/default/events", event).ok
+    add_topology(api)
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +210,39 @@ def cluster(kubernetes: None) -> Iterator[Api]:
         yield api
 
 
+@pytest.fixture(scope="module")
+def reader(cluster: Api, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kubeconfig of a user who may read the jobs and plans of a namespace, and nothing else."""
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    rights = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    metadata = {"name": "reader"}
+    rule = {"apiGroups": ["gleaner.dev"], "resources": ["trainingjobs", "reductionplans"], "verbs": ["get"]}
+    binding = {
+        "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
+    }
+    assert cluster.ask("POST", accounts, {"metadata": metadata}).ok
+    assert cluster.ask("POST", f"{rights}/roles", {"metadata": metadata, "rules": [rule]}).ok
+    assert cluster.ask("POST", f"{rights}/rolebindings", binding).ok
+    answer = cluster.ask("POST", f"{accounts}/reader/token", {"spec": {}})
+    assert answer.ok, answer.message
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": answer.body["status"]["token"]}
+    kubeconfig = tmp_path_factory.mktemp("reader") / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    return kubeconfig
+
+
 def test_a_cluster_without_gleaner_is_an_error(bare: Api) -> None:
-    for arguments in (["status"], ["status", "digits"], ["explain", "digits"], ["top"], ["logs", "digits"]):
+    for arguments in (
+        ["status"],
+        ["status", "digits"],
+        ["explain", "digits"],
+        ["top"],
+        ["logs", "digits"],
+        ["topology"],
+    ):
         said = refused(bare, *arguments)
         assert "is Gleaner installed there?" in said
         assert said.startswith(f"gleaner {arguments[0]}: ")
@@ -212,26 +293,55 @@ def test_explain_shows_ways_of_gpus(cluster: Api) -> None:
     assert gpus["gpus_of_worker"] == 4 and gpus["machines"][0]["today"]["way"] == "copy"
 
 
-def test_explain_goes_on_without_profiles(cluster: Api, tmp_path: Path) -> None:
-    accounts = "/api/v1/namespaces/default/serviceaccounts"
-    rights = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
-    metadata = {"name": "reader"}
-    rule = {"apiGroups": ["gleaner.dev"], "resources": ["trainingjobs", "reductionplans"], "verbs": ["get"]}
-    binding = {
-        "metadata": metadata,
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
-        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
+def test_explain_shows_the_rank_map(cluster: Api) -> None:
+    text = shown(cluster, "explain", "digits")
+    lines = "".join(line for line in text.splitlines(True) if line.startswith(("Ranks ", "Network ")))
+    assert textwrap.indent(lines, "    ") in TOPOLOGY_DOCUMENT.read_text() and lines.count("\n") == 2
+    assert "\nworker-2   1      worker-node-2   " in text
+    explained = json.loads(shown(cluster, "explain", "digits", "-o", "json"))
+    assert [machine["rank"] for machine in explained["machines"]] == [0, 1, 2, 3, None, None]
+    assert explained["rank_map"]["groups"][1] == {
+        "name": "rack-b",
+        "workers": ["worker-1", "worker-3"],
+        "uplink_bits_per_second": None,
     }
-    assert cluster.ask("POST", accounts, {"metadata": metadata}).ok
-    assert cluster.ask("POST", f"{rights}/roles", {"metadata": metadata, "rules": [rule]}).ok
-    assert cluster.ask("POST", f"{rights}/rolebindings", binding).ok
-    answer = cluster.ask("POST", f"{accounts}/reader/token", {"spec": {}})
-    assert answer.ok, answer.message
-    config = yaml.safe_load(cluster.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": answer.body["status"]["token"]}
-    kubeconfig = tmp_path / "reader"
-    kubeconfig.write_text(yaml.safe_dump(config))
-    text = shown(cluster, "explain", "digits", "-n", "default", "--kubeconfig", str(kubeconfig))
+    assert (explained["rank_map"]["ring_seconds"], explained["rank_map"]["identity_ring_seconds"]) == (0.0012, 0.0023)
+    assert f"Ranks            {RANKS.removeprefix('ranks ')}\n" in shown(cluster, "status", "digits")
+
+
+def test_topology_of_the_cluster(cluster: Api, tmp_path: Path) -> None:
+    text = shown(cluster, "topology")
+    assert textwrap.indent(text, "    ") in TOPOLOGY_DOCUMENT.read_text()
+    made = gleaner(cluster, "topology", "-o", "json")
+    assert made.stderr.startswith("gleaner topology: UplinksKnown is False, since the uplinks of rack-b are taken to ")
+    network = json.loads(made.stdout)
+    assert [host["name"] for host in network["hosts"]][:2] == ["summer-node-0", "summer-node-1"]
+    uplinks = {link["a"]: link["bandwidth"] for link in network["links"] if link["b"] == "core"}
+    assert uplinks == {"summer-node-1": 10e9, "rack-a": 25e9, "rack-b": 20e9}
+    file = tmp_path / "net.json"
+    file.write_text(made.stdout)
+    ranks = ["ranks", "--topology", str(file), "--algorithm", "ring", "--bytes", "1MiB", "-o", "json"]
+    assert len(json.loads(shown(cluster, *ranks))["ranks"]) == 6
+    assert "rack-b" in shown(cluster, "topology", "-o", "dot") and "rack-b" in shown(cluster, "topology", "-o", "svg")
+
+
+def test_topology_that_nobody_wrote(cluster: Api) -> None:
+    message = "the operator has not written the Topology of this cluster: does it run, and is it of this version?"
+    cluster.delete(TOPOLOGY)
+    assert message in refused(cluster, "topology")
+    assert cluster.create(TOPOLOGY).ok  # as an administrator may do before the operator runs
+    assert message in refused(cluster, "topology", "-o", "json")
+    cluster.delete(TOPOLOGY)
+    add_topology(cluster)
+
+
+def test_topology_without_access(cluster: Api, reader: Path) -> None:
+    said = refused(cluster, "topology", "--kubeconfig", str(reader))
+    assert "no access: topologies.gleaner.dev" in said
+
+
+def test_explain_goes_on_without_profiles(cluster: Api, reader: Path) -> None:
+    text = shown(cluster, "explain", "digits", "-n", "default", "--kubeconfig", str(reader))
     assert "GPUs       unknown, since NodeProfiles can't be read: no access: " in text
     assert "Autoscaler 2 summers wanted" in text
 
@@ -289,11 +399,16 @@ def test_as_a_plugin_of_kubectl(cluster: Api) -> None:
 
 
 def test_kubectl_gleaner_changes_nothing(cluster: Api) -> None:
-    before = cluster.ask("GET", "/apis/gleaner.dev/v1alpha1/namespaces/default/trainingjobs").body["metadata"]
-    for arguments in (["status"], ["explain", "digits"], ["plan", "digits"], ["top"], ["logs", "digits"]):
+    # The version of a list grows with every write to the server, also with those of its own leases.
+    def versions() -> list[str]:
+        lists = [cluster.ask("GET", f"/apis/gleaner.dev/v1alpha1/{plural}") for plural in PLURALS.values()]
+        return [item["metadata"]["resourceVersion"] for each in lists for item in each.body["items"]]
+
+    before = versions()
+    commands = (["status"], ["explain", "digits"], ["plan", "digits"], ["top"], ["logs", "digits"], ["topology"])
+    for arguments in commands:
         shown(cluster, *arguments)
-    after = cluster.ask("GET", "/apis/gleaner.dev/v1alpha1/namespaces/default/trainingjobs").body["metadata"]
-    assert before["resourceVersion"] == after["resourceVersion"]
+    assert len(before) == 9 and versions() == before
 
 
 def test_errors_of_connection(cluster: Api, tmp_path: Path) -> None:

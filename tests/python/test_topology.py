@@ -141,7 +141,6 @@ def test_drawings() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        ([], 2, "TOPOLOGY: give star:N, fat-tree:K, bigraph:MxN"),
         (["star:"], 2, "TOPOLOGY: 'star:': the number of hosts is ''"),
         (["star:0"], 2, "give 1 or more"),
         (["star:65537"], 2, "at most 65536"),
