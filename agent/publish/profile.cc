@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "agent/publish/nvml_report.h"
 #include "common/base/units.h"
@@ -59,6 +60,22 @@ bool far_apart(double a, double b, double whole) {
   return apart > kNoticeable * whole || (apart > kNoise * whole && 2 * std::min(a, b) < std::max(a, b));
 }
 
+// Returns whether two round trips differ by more than a quarter of the shorter one, and by more than 5 us: a repeated
+// measurement mostly differs by less.
+bool far_apart(absl::Duration a, absl::Duration b) {
+  const absl::Duration apart = absl::AbsDuration(a - b);
+  return apart > std::min(a, b) / 4 && apart > absl::Microseconds(5);
+}
+
+bool same_peers(const std::vector<api::PeerLatency>& a, const std::vector<api::PeerLatency>& b) {
+  absl::flat_hash_map<absl::string_view, absl::Duration> round_trips;
+  for (const api::PeerLatency& peer : a) round_trips[peer.node] = peer.round_trip;
+  return a.size() == b.size() && std::ranges::all_of(b, [&](const api::PeerLatency& peer) {
+           const auto found = round_trips.find(peer.node);
+           return found != round_trips.end() && !far_apart(found->second, peer.round_trip);
+         });
+}
+
 }  // namespace
 
 NodeProfileStatus make_status(const discover::Machine& machine, const spare::Estimate& estimate,
@@ -95,7 +112,7 @@ bool differs_noticeably(const NodeProfileStatus& published, const NodeProfileSta
       published.memory_bytes != now.memory_bytes || published.numa_nodes != now.numa_nodes ||
       published.nics != now.nics || published.gpus != now.gpus || published.paths != now.paths ||
       published.bits_per_second != now.bits_per_second || published.speed_source != now.speed_source ||
-      !same_conditions(published.conditions, now.conditions)) {
+      !same_peers(published.peers, now.peers) || !same_conditions(published.conditions, now.conditions)) {
     return true;
   }
   return far_apart(published.spare.cpus, now.spare.cpus, now.cpus) ||

@@ -93,6 +93,23 @@ json to_json(const Spare& spare) {
           {"bandwidth", format_bits_per_second(spare.bits_per_second)}};
 }
 
+void read_peer(const Fields& fields, PeerLatency& peer) {
+  fields.text("node", peer.node);
+  int64_t nanoseconds = 0;
+  fields.number("roundTripNanoseconds", nanoseconds);
+  peer.round_trip = absl::Nanoseconds(nanoseconds);
+  fields.number("lostPercent", peer.lost_percent, 0, 100);
+  fields.time("observedTime", peer.observed_time);
+}
+
+json to_json(const PeerLatency& peer) {
+  json object = {{"node", required_text(peer.node, kMaxName)},
+                 {"roundTripNanoseconds", absl::ToInt64Nanoseconds(peer.round_trip)},
+                 {"lostPercent", peer.lost_percent}};
+  if (peer.observed_time != absl::InfinitePast()) object["observedTime"] = format_time(peer.observed_time);
+  return object;
+}
+
 void read_status(const Fields& fields, NodeProfileStatus& status) {
   fields.time("observedTime", status.observed_time);
   fields.text("agentVersion", status.agent_version);
@@ -109,6 +126,7 @@ void read_status(const Fields& fields, NodeProfileStatus& status) {
   status.cpu_pressure = -1;
   fields.decimal("cpuPressure", status.cpu_pressure);
   read_spare(fields.object("spare"), status.spare);
+  fields.list("peers", status.peers, read_peer);
   fields.list("conditions", status.conditions, read_condition);
 }
 
@@ -116,6 +134,7 @@ void read_status(const Fields& fields, NodeProfileStatus& status) {
 constexpr size_t kMaxNics = 256;
 constexpr size_t kMaxGpus = 64;
 constexpr size_t kMaxPaths = 4096;
+constexpr size_t kMaxPeers = 256;
 constexpr size_t kMaxConditions = 16;
 
 template <class Element>
@@ -155,6 +174,7 @@ json to_json(const NodeProfileStatus& status) {
                  {"usedCpus", cpu_quantity(status.used_cpus)},
                  {"usedBitsPerSecond", whole_number(status.used_bits_per_second)},
                  {"spare", to_json(status.spare)},
+                 {"peers", to_list(status.peers, kMaxPeers)},
                  {"conditions", to_list(status.conditions, kMaxConditions)}};
   if (status.observed_time != absl::InfinitePast()) object["observedTime"] = format_time(status.observed_time);
   if (!status.agent_version.empty()) object["agentVersion"] = shortened(status.agent_version, kMaxId);

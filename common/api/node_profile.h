@@ -61,6 +61,15 @@ struct Spare {
   bool operator==(const Spare&) const = default;
 };
 
+// The latency between this node and another, as this node's agent measures it.
+struct PeerLatency {
+  std::string node;           // name of the other node
+  absl::Duration round_trip;  // 10th percentile of a measurement, in whole nanoseconds
+  uint32_t lost_percent = 0;  // share of questions without an answer
+  absl::Time observed_time = absl::InfinitePast();
+  bool operator==(const PeerLatency&) const = default;
+};
+
 struct NodeProfileStatus {
   absl::Time observed_time = absl::InfinitePast();
   std::string agent_version;
@@ -76,6 +85,7 @@ struct NodeProfileStatus {
   double used_bits_per_second = 0;
   double cpu_pressure = 0;  // PSI "some avg10", percent; -1: the kernel doesn't report it
   Spare spare;
+  std::vector<PeerLatency> peers;     // the nearest first
   std::vector<Condition> conditions;  // Ready, SpeedKnown
   bool operator==(const NodeProfileStatus&) const = default;
 };

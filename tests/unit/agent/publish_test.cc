@@ -189,6 +189,25 @@ TEST_F(ProfileTest, SmallChangesOfSmallSparesAreNoticeable) {
   EXPECT_FALSE(differs_noticeably(nothing, status())) << "the difference is noise";
 }
 
+TEST_F(ProfileTest, OnlyLargeChangesOfLatenciesAreNoticeable) {
+  api::NodeProfileStatus before = status(), now = status();
+  before.peers = {{.node = "far", .round_trip = absl::Microseconds(100)},
+                  {.node = "near", .round_trip = absl::Microseconds(10)}};
+  const auto noticeable = [&](int far, int near) {
+    now.peers = {{.node = "near", .round_trip = absl::Microseconds(near), .lost_percent = 9},
+                 {.node = "far", .round_trip = absl::Microseconds(far), .observed_time = absl::UnixEpoch()}};
+    return differs_noticeably(before, now);
+  };
+  EXPECT_FALSE(noticeable(124, 14));
+  EXPECT_TRUE(noticeable(126, 10));
+  EXPECT_TRUE(noticeable(79, 10));
+  EXPECT_FALSE(noticeable(100, 15)) << "5 us are noise";
+  EXPECT_TRUE(noticeable(100, 16));
+  now.peers.pop_back();
+  EXPECT_TRUE(differs_noticeably(before, now));
+  EXPECT_TRUE(differs_noticeably(now, before));
+}
+
 TEST_F(ProfileTest, NewDevicesAreNoticeable) {
   const api::NodeProfileStatus before = status();
   machine_.nics[1].bits_per_second = 1e9;

@@ -126,6 +126,10 @@ NodeProfile filled_profile() {
   status.used_bits_per_second = 1.25e9;
   status.cpu_pressure = 1.5;
   status.spare = {.cpus = 12.25, .memory_bytes = 17179869184, .bits_per_second = 21.3e9};
+  status.peers = {{.node = "n2",
+                   .round_trip = absl::Nanoseconds(31416),
+                   .lost_percent = 2,
+                   .observed_time = absl::FromUnixSeconds(1769860825)}};
   status.conditions = {condition("Ready", 3)};
   return profile;
 }

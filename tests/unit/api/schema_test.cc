@@ -186,8 +186,10 @@ TEST(SchemaLimitsTest, LongListsAreCut) {
   profile.status.nics.resize(300, profile.status.nics.front());
   profile.status.gpus.resize(100, profile.status.gpus.front());
   profile.status.paths.resize(5000, profile.status.paths.front());
+  profile.status.peers.resize(300, profile.status.peers.front());
   const json status = to_json(profile.status);
   EXPECT_EQ(status["nics"].size(), 256U);
+  EXPECT_EQ(status["peers"].size(), 256U);
   EXPECT_EQ(status["nicCount"], 300U);
   EXPECT_EQ(status["gpus"].size(), 64U);
   EXPECT_EQ(status["paths"].size(), 4096U);
