@@ -12,7 +12,10 @@ Proof prove(absl::string_view side, const Nonce& server, const Nonce& client, co
   const auto text = [](const Nonce& nonce) {
     return absl::string_view(reinterpret_cast<const char*>(nonce.data()), nonce.size());
   };
-  const std::string message = absl::StrCat("gleaner-measure-2 ", side, " ", text(server), text(client));
+  return sign(absl::StrCat("gleaner-measure-2 ", side, " ", text(server), text(client)), secret);
+}
+
+Proof sign(absl::string_view message, const std::string& secret) {
   Proof proof{};
   unsigned bytes = 0;
   HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
@@ -20,6 +23,8 @@ Proof prove(absl::string_view side, const Nonce& server, const Nonce& client, co
   return proof;
 }
 
-bool same_proof(const Proof& a, const Proof& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool same_proof(std::span<const uint8_t> a, std::span<const uint8_t> b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 }  // namespace gleaner::probe

@@ -1,8 +1,10 @@
-// The handshake by which both sides of a measurement prove that they know the secret.
+// Proofs that somebody knows the agents' secret, and the handshake by which both sides of a measurement of bandwidth
+// prove it.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -30,7 +32,10 @@ static_assert(sizeof(Answer) == 64);
 // Returns the proof of `side`, "client" or "server". Neither side's proof is valid for the other.
 Proof prove(absl::string_view side, const Nonce& server, const Nonce& client, const std::string& secret);
 
-// Returns whether the proofs are equal. Compares in constant time.
-bool same_proof(const Proof& a, const Proof& b);
+// Returns the HMAC-SHA256 of the message by the secret.
+Proof sign(absl::string_view message, const std::string& secret);
+
+// Returns whether the proofs, or equally long parts of proofs, are equal. Compares in constant time.
+bool same_proof(std::span<const uint8_t> a, std::span<const uint8_t> b);
 
 }  // namespace gleaner::probe

@@ -1,5 +1,6 @@
 #include "common/topology/latency.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -27,6 +28,15 @@ double microseconds_of_seconds(double seconds) {
     fewest = digits(candidate);
   }
   return best;
+}
+
+void take_greater_direction(std::vector<double>& matrix, size_t size) {
+  for (size_t i = 0; i < size; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      double &there = matrix[i * size + j], &back = matrix[j * size + i];
+      there = back = std::max(there, back);
+    }
+  }
 }
 
 }  // namespace gleaner::topology

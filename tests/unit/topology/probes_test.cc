@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/topology/builders.h"
 #include "common/topology/json.h"
+#include "common/topology/latency.h"
 #include "common/topology/paths.h"
 #include "tests/unit/topology/errors.h"
 #include "tests/unit/topology/same.h"
@@ -173,6 +174,12 @@ TEST(Probes, NamesOfHosts) {
   EXPECT_THAT(std::string(twice.status().message()), HasSubstr("'a' occurs twice"));
   const auto port = parse_topology(with_replaced(kProbesFile, "\"b\"", "\"port-of-a\""));
   EXPECT_THAT(std::string(port.status().message()), HasSubstr("'port-of-a' occurs twice"));
+}
+
+TEST(Latency, GreaterDirectionCounts) {
+  std::vector<double> matrix = {0, 5, 0, 7, 0, 1, 3, 2, 0};
+  take_greater_direction(matrix, 3);
+  EXPECT_THAT(matrix, ElementsAre(0, 7, 3, 7, 0, 2, 3, 2, 0));
 }
 
 }  // namespace
