@@ -39,7 +39,7 @@ Agent::~Agent() {
   if (publishing_.joinable()) publishing_.join();
 }
 
-absl::Status Agent::begin(kube::Client& client) {
+absl::Status Agent::begin(kube::Client& client, prometheus::Registry& registry) {
   GLN_RETURN_IF_ERROR(sampler_.discover());
   tell_of_nvml();
   nodes_ =
@@ -53,7 +53,7 @@ absl::Status Agent::begin(kube::Client& client) {
                                                   .decode = publish::parse_pod});
   events_ = kube::EventRecorder::start(env_, client, publish::kFieldManager, options_.node);
   if (options_.measure.has_value()) {
-    GLN_ASSIGN_OR_RETURN(probe_, probe::PeerProbe::start(env_, *options_.measure));
+    GLN_ASSIGN_OR_RETURN(measurements_, Measurements::start(env_, client, *options_.measure, options_.node, registry));
   }
   sampling_ = std::thread([this] { sample_forever(); });
   publishing_ = std::thread([this] { publish_forever(); });
@@ -103,10 +103,11 @@ void Agent::sample(absl::Duration now) {
   probe::SpeedClaims claims = sampler_.claims();
   claims.flag = options_.bits_per_second;
   claims.label = node->bandwidth_label;
-  if (probe_ != nullptr) claims.measured = probe_->bits_per_second();
+  if (measurements_ != nullptr) claims.measured = measurements_->speed().bits_per_second();
   const probe::Speed speed = probe::choose_speed(claims);
-  if (probe_ != nullptr) {
-    probe_->set_needed(speed.source == api::SpeedSource::kUnknown || speed.source == api::SpeedSource::kMeasured);
+  if (measurements_ != nullptr) {
+    measurements_->speed().set_needed(speed.source == api::SpeedSource::kUnknown ||
+                                      speed.source == api::SpeedSource::kMeasured);
   }
   const spare::Estimate estimate = estimator_.update(sampler_.sample(now, *node, pods, speed));
   if (++samples_ < 2) return;  // rates need two samples
@@ -114,6 +115,11 @@ void Agent::sample(absl::Duration now) {
   latest.status =
       publish::make_status(sampler_.machine(), estimate, speed, options_.version, conditions_, env_.clock->now());
   conditions_ = latest.status.conditions;
+  if (measurements_ != nullptr) {
+    measurements_->set_bits_per_second(latest.status.bits_per_second);
+    measurements_->show_metrics();
+    latest.status.peers = measurements_->latencies();
+  }
   metrics_.show(latest.status, estimate, sampler_.machine().nvml_failures.size());
   absl::MutexLock lock(&mutex_);
   latest_ = std::move(latest);
@@ -144,7 +150,8 @@ absl::Status Agent::publish_latest() {
     absl::MutexLock lock(&mutex_);
     latest = *latest_;
   }
-  absl::Status status = publisher_.publish(latest.node, latest.status);
+  absl::Status status = restore_latencies(latest.status);
+  if (status.ok()) status = publisher_.publish(latest.node, latest.status);
   if (status.ok()) status = publisher_.advertise(latest.node, options_.summers_per_node);
   if (status.ok()) tell_of_speed(latest);
   absl::MutexLock lock(&mutex_);
@@ -154,6 +161,14 @@ absl::Status Agent::publish_latest() {
     published_at_ = env_.clock->since_start();
   }
   return status;
+}
+
+// Before the first write, restores the latencies that the profile has, so that the write keeps them.
+absl::Status Agent::restore_latencies(api::NodeProfileStatus& status) {
+  if (measurements_ == nullptr) return absl::OkStatus();
+  GLN_RETURN_IF_ERROR(measurements_->restore());
+  status.peers = measurements_->latencies();
+  return absl::OkStatus();
 }
 
 void Agent::tell_of_nvml() {
@@ -185,7 +200,7 @@ void Agent::tell_of_speed(const Latest& latest) {
 absl::StatusOr<std::unique_ptr<Agent>> Agent::start(const Env& env, kube::Client& client, AgentOptions options,
                                                     prometheus::Registry& registry) {
   auto agent = std::unique_ptr<Agent>(new Agent(env, client, std::move(options), registry));
-  GLN_RETURN_IF_ERROR(agent->begin(client));
+  GLN_RETURN_IF_ERROR(agent->begin(client, registry));
   return agent;
 }
 

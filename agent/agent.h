@@ -3,7 +3,7 @@
 //
 // Agent has two threads: "gln-sample" reads and estimates and never waits for the API server; "gln-publish" writes. If
 // the API server can't be reached, sampling continues, and the profile is written once the server can be reached again.
-// With AgentOptions::measure Agent also has the threads of a PeerProbe.
+// With AgentOptions::measure Agent also has the threads of Measurements.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -20,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "agent/discover/machine.h"
+#include "agent/measurements.h"
 #include "agent/probe/peer_probe.h"
 #include "agent/publish/metrics.h"
 #include "agent/publish/nvml_report.h"
@@ -41,8 +42,8 @@ struct AgentOptions {
   discover::MachineSource source;
   std::string cgroup_root = "/";
   double bits_per_second = 0;  // --bandwidth; 0: not given
-  // --measure-*: while no other source gives the speed, the agent measures it with other agents. Absent: it never
-  // measures.
+  // --measure-*: the agent measures latencies to other agents and, while no other source gives the speed, the speed.
+  // Absent: it never measures.
   std::optional<probe::PeerProbe::Options> measure;
   double margin = 0.1;  // share of CPUs, memory and bandwidth that the agent never counts as spare
   uint32_t summers_per_node = 4;
@@ -74,7 +75,7 @@ class Agent {
   };
 
   Agent(const Env& env, kube::Client& client, AgentOptions options, prometheus::Registry& registry);
-  absl::Status begin(kube::Client& client);
+  absl::Status begin(kube::Client& client, prometheus::Registry& registry);
   bool pause(absl::Duration time, bool (Agent::*done)() const) ABSL_LOCKS_EXCLUDED(mutex_);
   void sample_forever();
   void sample(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -84,6 +85,7 @@ class Agent {
   }
   void publish_forever();
   absl::Status publish_latest() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status restore_latencies(api::NodeProfileStatus& status);
   void tell_of_nvml();
   void tell_of_speed(const Latest& latest);
 
@@ -97,7 +99,7 @@ class Agent {
   publish::NvmlReport nvml_report_;
   std::vector<api::Condition> conditions_;
   uint64_t samples_ = 0;
-  std::unique_ptr<probe::PeerProbe> probe_;  // null: this agent does not measure
+  std::unique_ptr<Measurements> measurements_;  // null: this agent does not measure; "gln-publish" uses it, too
 
   // The members below are used by the publishing thread only.
   kube::Cancellation cancel_;

@@ -53,10 +53,10 @@ void add_flags(flags::Command& app, Flags& flags) {
   app.add_text("--nvml", flags.nvml, "NVIDIA's management library; empty: find GPUs by their PCI class only")
       .show_default();
   app.add_text("--measure-listen", flags.measure_listen,
-               "Serve measurements of bandwidth on HOST:PORT to agents that know the secret")
+               "Serve measurements on HOST:PORT (TCP and UDP) to agents that know the secret")
       .optional_address();
   app.add_text("--measure-peers", flags.measure_peers,
-               "HOST:PORT of a headless Service for all agents: measure with one of them while the speed is unknown")
+               "HOST:PORT of a headless Service for all agents: measure latencies to them, and an unknown speed")
       .optional_address();
   app.add_text("--measure-secret-file", flags.measure_secret_file, "File with the secret that all agents share");
   flags::add_kubeconfig(app, flags.kube);

@@ -36,6 +36,7 @@ ALLOWED: dict[str, list[Question]] = {
     ],
     "agent": [
         *[(verb, "nodeprofiles.gleaner.dev", "") for verb in ("get", "create", "patch")],
+        ("get", "topologies.gleaner.dev", ""),
         ("patch", "nodeprofiles.gleaner.dev:status", ""),
         ("get", "nodes/n1", ""),
         ("patch", "nodes/n1:status", ""),
@@ -82,7 +83,7 @@ REFUSED: dict[str, list[Question]] = {
         ("delete", "nodes", ""),
         ("delete", "nodeprofiles.gleaner.dev", ""),
         ("list", "nodeprofiles.gleaner.dev", ""),
-        ("get", "topologies.gleaner.dev", ""),
+        ("list", "topologies.gleaner.dev", ""),
         ("create", "pods", TEAM),
         ("delete", "pods", TEAM),
         ("patch", "pods:status", TEAM),

@@ -74,7 +74,8 @@ def test_applying_them_again_changes_nothing(api: Api) -> None:
 
 
 def test_every_field_has_a_description_and_a_unit() -> None:
-    units = ("second", "byte", "bits per second", "number of", "version", "cores", "epoch", "generation", "attempt")
+    units = ("second", "byte", "bits per second", "number of", "version", "cores", "epoch", "generation", "attempt",
+             "percent")  # fmt: skip
 
     def check(schema: dict[str, Any], path: str) -> None:
         for name, field in schema.get("properties", {}).items():

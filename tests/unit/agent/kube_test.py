@@ -315,14 +315,15 @@ def test_a_nic_faster_than_it_reports_is_an_event(cluster: Cluster, agent: Agent
     eventually(lambda: "FasterThanClaimed" in cluster.kubectl("get", "events", "-n", "default"))
 
 
-def test_an_unknown_speed_is_measured_with_another_agent(cluster: Cluster, tmp_path: Path) -> None:
+def test_agents_measure_an_unknown_speed_and_latencies(cluster: Cluster, tmp_path: Path) -> None:
     """Both agents serve measurements; the NIC of node a does not tell its speed. Another loopback address counts as
     another machine."""
     cluster.kubectl("delete", "nodeprofiles", "--all")
     secret = tmp_path / "secret"
     secret.write_text("known to both agents")
     secret.chmod(0o600)
-    mine, other = (f"127.0.0.{host}:{port}" for host, port in zip((3, 4), free_ports(2)))
+    (port,) = free_ports(1)
+    mine, other = f"127.0.0.3:{port}", f"127.0.0.4:{port}"
     common = ["--measure-secret-file", str(secret), "--measure-listen"]
     agents = []
     try:
@@ -335,7 +336,19 @@ def test_an_unknown_speed_is_measured_with_another_agent(cluster: Cluster, tmp_p
         assert measured["bitsPerSecond"] > 10**6
         assert condition(measured, "SpeedKnown")["reason"] == "Measured"
         assert status_of(cluster, "c")["speedSource"] == "Sysfs"
+
+        # A round of latencies takes half a minute.
+        (peer,) = eventually(lambda: status_of(cluster).get("peers"), 300)
+        assert peer["node"] == "c" and 0 < peer["roundTripNanoseconds"] < 10**9
+        eventually(lambda: [entry["node"] for entry in status_of(cluster, "c").get("peers", [])] == ["a"], 300)
+        assert re.search(
+            r'^gleaner_node_probe_missing_peers\{node="a"\} 0$', agents[0].fetch(agents[0].metrics, "/metrics")[1], re.M
+        )
         assert [agent.end() for agent in agents] == [0, 0]
+
+        agents.append(Agent(cluster, machine, "c", cluster.token("c"), *flags))
+        eventually(agents[-1].ready)
+        assert status_of(cluster, "c")["peers"][0]["node"] == "a", "a new process keeps the entries"
     finally:
         for agent in agents:
             agent.process.kill()
