@@ -1,9 +1,10 @@
 // LatencyProbe measures the latencies between this agent and others over UDP, and answers their questions.
 //
-// It has one thread, "gln-latency", which sends what LatencyRounds decides and answers questions with a valid proof. It
-// drops all other packets without an answer, and counts them. It looks up no names; set_peers() gives it the addresses.
-// A round trip is the time from the call that sends a question until the kernel has the answer, less the time for which
-// the peer held the question: so neither agent's wait for a processor after a packet's arrival counts. Thread safe.
+// LatencyProbe has one thread, "gln-latency", which sends the questions that LatencyRounds decides on, and answers
+// questions with a valid proof. The thread drops all other packets without an answer, and counts them. LatencyProbe
+// looks up no names; set_peers() gives it the addresses. A round trip is the time from the call that sends a question
+// until the kernel has the answer, less the time for which the peer held the question: so neither agent's wait for a
+// processor after a packet's arrival counts. Thread safe.
 #pragma once
 
 #include <cstdint>
