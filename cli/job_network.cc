@@ -18,6 +18,7 @@
 #include "common/strategy/probed_racks.h"
 #include "common/strategy/rack_times.h"
 #include "common/topology/spec.h"
+#include "coordinator/roster/networked_reduction.h"
 
 namespace gleaner::cli {
 namespace {
@@ -74,11 +75,6 @@ absl::Status set_bandwidths(const topology::Topology& topology, coordinator::Opt
   if (options.worker_bits_per_second.empty()) options.worker_bits_per_second = fleet.worker_bits_per_second;
   if (options.summer_bits_per_second.empty()) options.summer_bits_per_second = fleet.summer_bits_per_second;
   return absl::OkStatus();
-}
-
-void take(strategy::NetworkedStrategy settled, coordinator::Options::Reduction& reduction) {
-  reduction.strategy = std::move(settled.strategy);
-  reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(settled.network));
 }
 
 // Returns the flag that is wrong if find_rank_maps() has failed: the topology has no candidates, or the search no map.

@@ -6,11 +6,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/first_few.h"
-#include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/fabric/network.h"
-#include "coordinator/roster/options.h"
+#include "coordinator/roster/stand_in_bandwidth.h"
 
 namespace gleaner::cli {
 
@@ -32,7 +31,7 @@ absl::StatusOr<NodeNetwork> network_of_nodes(const api::Topology& topology, std:
       unknown.push_back(node);
     }
   }
-  const double stand_in = known.empty() ? coordinator::kAssumedBitsPerSecond : upper_median(known);
+  const double stand_in = coordinator::stand_in_bits_per_second(known);
   for (fabric::Host& host : hosts) {
     if (host.bits_per_second <= 0) host.bits_per_second = stand_in;
   }

@@ -69,6 +69,13 @@ absl::StatusOr<LabelLevels> parse_label_levels(absl::string_view text) {
   return levels;
 }
 
+absl::StatusOr<LabelLevels> label_levels_of_flag(absl::string_view text) {
+  if (text.empty()) return default_label_levels();
+  absl::StatusOr<LabelLevels> levels = parse_label_levels(text);
+  if (!levels.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", levels.status().message()));
+  return levels;
+}
+
 LabelPath label_path(const Labels& labels, const LabelLevels& levels) {
   LabelPath path;
   path.reserve(levels.size());

@@ -28,6 +28,9 @@ LabelLevels default_label_levels();
 // InvalidArgument: a level is empty, a label occurs twice, or is no label key of Kubernetes.
 absl::StatusOr<LabelLevels> parse_label_levels(absl::string_view text);
 
+// Returns the levels of the flag --topology: default_label_levels() if it is empty. InvalidArgument names the flag.
+absl::StatusOr<LabelLevels> label_levels_of_flag(absl::string_view text);
+
 // A machine's values of the levels, in the same order; an empty value: the node has none of the level's labels.
 using LabelPath = std::vector<std::string>;
 LabelPath label_path(const absl::flat_hash_map<std::string, std::string>& labels, const LabelLevels& levels);

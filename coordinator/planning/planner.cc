@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "common/base/backoff.h"
-#include "common/base/median.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
 #include "common/strategy/choice.h"
+#include "coordinator/roster/stand_in_bandwidth.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -42,7 +42,7 @@ double Planner::assumed_bandwidth() const {
     if (!roster_[roster_.seat_of_member(member)].takes_part()) continue;
     if (const std::optional<double> bandwidth = known_bandwidth_of(member)) known.push_back(*bandwidth);
   }
-  return known.empty() ? kAssumedBitsPerSecond : upper_median(std::move(known));
+  return stand_in_bits_per_second(std::move(known));
 }
 
 // Returns the members of the plan in force, with empty places for lost summers.

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "common/base/median.h"
+#include "coordinator/roster/stand_in_bandwidth.h"
 #include "operator/reconcile/summers.h"
 
 namespace gleaner::reconcile {
@@ -54,7 +54,7 @@ std::vector<double> assumed_bits_per_second(const Observation& observation, cons
   std::vector<double> bits = known_bits_per_second(observation, pods);
   std::vector<double> known;
   std::copy_if(bits.begin(), bits.end(), std::back_inserter(known), [](double each) { return each > 0; });
-  const double stand_in = known.empty() ? coordinator::kAssumedBitsPerSecond : upper_median(std::move(known));
+  const double stand_in = coordinator::stand_in_bits_per_second(std::move(known));
   std::replace_if(
       bits.begin(), bits.end(), [](double each) { return each <= 0; }, stand_in);
   return bits;

@@ -101,12 +101,11 @@ void GangStart::open_gates(StartDecision& start) const {
 
 void GangStart::explain_waiting(StatusUpdate& update) const {
   if (workers_.all_running()) return;
-  const std::string ranks = rank_map_object_name(job_);
   for (const PodView* pod : workers_.pods()) {
     if (pod == nullptr) continue;
     const PodView::Obstacles& found = pod->obstacles;
     if (found.waiting_reason.empty() && found.unschedulable.empty()) continue;
-    if (absl::StrContains(found.waiting_message, ranks)) continue;  // it has no rank yet, or its kubelet tries again
+    if (waits_for_rank(job_, *pod)) continue;  // it has no rank yet, or its kubelet tries again
     const std::string message =
         absl::StrCat("pod ", pod->name, ": ",
                      found.waiting_reason.empty() ? found.unschedulable

@@ -1,6 +1,5 @@
 #include "operator/reconcile/job_network.h"
 
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/fabric/network.h"
 #include "common/strategy/networked_strategy.h"
+#include "coordinator/roster/networked_reduction.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/names.h"
 
@@ -36,8 +36,7 @@ absl::Status set_network(const Observation& observation, const Workers& workers,
   GLN_ASSIGN_OR_RETURN(
       strategy::NetworkedStrategy fitted,
       strategy::fit_to_network(options.reduction.strategy, std::move(network), options.workers, options.summers));
-  options.reduction.strategy = std::move(fitted.strategy);
-  options.reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(fitted.network));
+  take(std::move(fitted), options.reduction);
   return absl::OkStatus();
 }
 
@@ -47,8 +46,7 @@ absl::Status map_schedules(coordinator::Options& options) {
   if (is_auto(reduction.strategy) && coordinator::bits_of(reduction) == plan::Bits::kRankOrder) return absl::OkStatus();
   GLN_ASSIGN_OR_RETURN(strategy::NetworkedStrategy found,
                        strategy::find_rank_maps(reduction.strategy, *reduction.network, options.workers));
-  reduction.strategy = std::move(found.strategy);
-  reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(found.network));
+  take(std::move(found), reduction);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/reconcile/variable.h"
+
 namespace gleaner::reconcile {
 namespace {
 
@@ -30,9 +32,7 @@ json& part(json& object, const char* name, json empty) {
 }  // namespace
 
 void add_transport_variables(const api::TrainingJob& job, const PodSettings& settings, json& environment) {
-  const auto add = [&](const char* name, const char* value) {
-    environment.push_back({{"name", name}, {"value", value}});
-  };
+  const auto add = [&](const char* name, const char* value) { environment.push_back(variable(name, value)); };
   switch (job.communication.transport) {
     case Transport::kAuto:
       break;

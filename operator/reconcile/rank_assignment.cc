@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/text_table.h"
 #include "common/base/units.h"
@@ -114,10 +113,6 @@ IndexesByGroup groups_of(const api::RankMap& map) {
   return groups;
 }
 
-bool waits_for_object(const PodView& pod, const std::string& name) {
-  return absl::StrContains(pod.obstacles.waiting_message, name);
-}
-
 }  // namespace
 
 const api::RankMap* rank_map_of(const api::TrainingJob& job) {
@@ -152,13 +147,12 @@ RankDecision assign_ranks(const Observation& observation, const Workers& workers
     if (!map->groups.empty()) decision.update.add_event(false, "RanksAssigned", map->message);
   }
   if (job.communication.rank_map == api::RankOrder::kIdentity) return decision;
-  const std::string object = rank_map_object_name(job);
   for (uint32_t number = 0; number < workers.pods().size(); ++number) {
     const PodView* pod = workers.pods()[map->index_of(number)];
     if (pod == nullptr || !pod->alive()) continue;
     const uint32_t rank = number * job.workers.local_ranks;
     if (pod->rank != rank) decision.labels.push_back({pod->name, rank});
-    if (pod->rank == rank && !waits_for_object(*pod, object)) continue;
+    if (pod->rank == rank && !waits_for_rank(job, *pod)) continue;
     if (!decision.object.has_value()) decision.object = rank_map_object(job, *map);
   }
   return decision;

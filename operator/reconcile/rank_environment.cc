@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/variable.h"
@@ -50,6 +51,10 @@ json rank_map_object(const api::TrainingJob& job, const api::RankMap& map) {
             {"ownerReferences", owner_references(job)}}},
           {"immutable", true},
           {"data", std::move(data)}};
+}
+
+bool waits_for_rank(const api::TrainingJob& job, const PodView& pod) {
+  return absl::StrContains(pod.obstacles.waiting_message, rank_map_object_name(job));
 }
 
 void add_rank_variables(const api::TrainingJob& job, uint32_t index, json& environment) {

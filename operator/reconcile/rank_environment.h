@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/api/training_job.h"
+#include "operator/reconcile/pod_view.h"
 
 namespace gleaner::reconcile {
 
@@ -14,6 +15,9 @@ std::string rank_map_object_name(const api::TrainingJob& job);
 
 // Returns that ConfigMap, for the rank map of the attempt in the job's status. It can't be changed.
 nlohmann::json rank_map_object(const api::TrainingJob& job, const api::RankMap& map);
+
+// Returns whether the pod's kubelet waits for that ConfigMap.
+bool waits_for_rank(const api::TrainingJob& job, const PodView& pod);
 
 // Adds the variables of the worker with this index to those of its containers. With several workers and
 // spec.communication.rankMap Topology the rank refers to the ConfigMap, and the container does not start before it

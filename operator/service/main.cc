@@ -166,11 +166,7 @@ absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Crede
   }
   options.shm_host_path = flags.shm_host_path;
   options.rdma_resource = flags.rdma_resource;
-  if (!flags.levels.empty()) {
-    absl::StatusOr<placement::LabelLevels> levels = placement::parse_label_levels(flags.levels);
-    if (!levels.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", levels.status().message()));
-    options.label_levels = *std::move(levels);
-  }
+  GLN_ASSIGN_OR_RETURN(options.label_levels, placement::label_levels_of_flag(flags.levels));
   GLN_ASSIGN_OR_RETURN(options.scaling, scaling_options(flags.scaling));
   options.workers = flags.workers;
   options.lease_duration = absl::Seconds(flags.lease_seconds);

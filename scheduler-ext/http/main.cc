@@ -1,5 +1,4 @@
 // gleaner-scheduler-ext tells kube-scheduler which nodes have enough spare resources for a summer, and which are best.
-#include "absl/strings/str_cat.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
@@ -48,12 +47,7 @@ absl::StatusOr<Options> to_options(const Flags& flags) {
   Options options;
   GLN_ASSIGN_OR_RETURN(options.listen, Address::parse(flags.listen));
   GLN_ASSIGN_OR_RETURN(options.min_bits_per_second, parse_bits_per_second(flags.min_bandwidth));
-  absl::StatusOr<placement::LabelLevels> levels = placement::default_label_levels();
-  if (!flags.levels.empty()) levels = placement::parse_label_levels(flags.levels);
-  if (!levels.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--topology: ", levels.status().message()));
-  }
-  options.levels = *std::move(levels);
+  GLN_ASSIGN_OR_RETURN(options.levels, placement::label_levels_of_flag(flags.levels));
   GLN_ASSIGN_OR_RETURN(options.level, parse_log_level(flags.log_level));
   return options;
 }
