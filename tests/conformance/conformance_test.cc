@@ -139,7 +139,8 @@ TEST_P(Conformance, ABacklogIsReportedAndDrains) {
   for (int i = 0; i < 100; ++i) rig_->client().poll(absl::ZeroDuration());
   EXPECT_GT(client->queued_bytes(), size_t{16} << 20)
       << "the peer does not read, and the kernel buffers only a few MiB";
-  EXPECT_LE(client->queued_bytes(), 64 * ((1 << 20) + wire::kHeaderBytes));
+  // On a slow machine a frame of the handshake may not be known to have left yet.
+  EXPECT_LE(client->queued_bytes(), 64 * ((1 << 20) + wire::kHeaderBytes) + wire::kHeaderBytes);
   ASSERT_TRUE(rig_->poll_until([&] { return seen == 64; }));
   settle(*client);
   EXPECT_EQ(client->queued_bytes(), 0u);
