@@ -21,6 +21,7 @@ NIC = "1Gbit"  # the agents' bandwidth setting, since they cannot read the speed
 VALUES = {
     "schedulerExtender.service.clusterIP": SCHEDULER_EXTENDER,
     "agent.bandwidth": NIC,
+    "agent.measure.enabled": "true",
     # A summer sees the CPU load of the whole real machine, which is the load of all nodes together. With the
     # value 1 a summer measures the load but never leaves.
     "summers.yieldAbove": "1",

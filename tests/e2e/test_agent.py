@@ -26,6 +26,17 @@ def spare(cluster: Cluster, node: str) -> float:
     return float(cluster.get("nodeprofile", node)["status"]["spare"].get("bitsPerSecond", 0))
 
 
+def test_agents_measure_the_latencies_of_all_pairs(gleaner: Cluster) -> None:
+    nodes = {f"n{i}" for i in range(1, 7)}
+
+    def peers(node: str) -> dict[str, int]:
+        listed = gleaner.get("nodeprofile", node)["status"].get("peers", [])
+        return {peer["node"]: peer["roundTripNanoseconds"] for peer in listed}
+
+    wait_until("each node has a latency to every other", lambda: all(peers(n).keys() == nodes - {n} for n in nodes))
+    assert all(0 < latency < 1e9 for node in nodes for latency in peers(node).values())
+
+
 def test_figures_of_agents_follow_a_load_between_two_nodes(gleaner: Cluster, namespace: str) -> None:
     idle = {node: spare(gleaner, node) for node in ("n1", "n2", "n3")}
     shaped = {"kubernetes.io/egress-bandwidth": f"{LOAD / 1e6:.0f}M"}
