@@ -110,6 +110,18 @@ json to_json(const PeerLatency& peer) {
   return object;
 }
 
+void read_peer_bandwidth(const Fields& fields, PeerBandwidth& peer) {
+  fields.text("node", peer.node);
+  fields.whole("bitsPerSecond", peer.bits_per_second);
+  fields.time("observedTime", peer.observed_time);
+}
+
+json to_json(const PeerBandwidth& peer) {
+  json object = {{"node", required_text(peer.node, kMaxName)}, {"bitsPerSecond", whole_number(peer.bits_per_second)}};
+  if (peer.observed_time != absl::InfinitePast()) object["observedTime"] = format_time(peer.observed_time);
+  return object;
+}
+
 void read_status(const Fields& fields, NodeProfileStatus& status) {
   fields.time("observedTime", status.observed_time);
   fields.text("agentVersion", status.agent_version);
@@ -127,6 +139,7 @@ void read_status(const Fields& fields, NodeProfileStatus& status) {
   fields.decimal("cpuPressure", status.cpu_pressure);
   read_spare(fields.object("spare"), status.spare);
   fields.list("peers", status.peers, read_peer);
+  fields.list("peerBandwidths", status.peer_bandwidths, read_peer_bandwidth);
   fields.list("conditions", status.conditions, read_condition);
 }
 
@@ -135,6 +148,7 @@ constexpr size_t kMaxNics = 256;
 constexpr size_t kMaxGpus = 64;
 constexpr size_t kMaxPaths = 4096;
 constexpr size_t kMaxPeers = 256;
+constexpr size_t kMaxPeerBandwidths = 64;
 constexpr size_t kMaxConditions = 16;
 
 template <class Element>
@@ -175,6 +189,7 @@ json to_json(const NodeProfileStatus& status) {
                  {"usedBitsPerSecond", whole_number(status.used_bits_per_second)},
                  {"spare", to_json(status.spare)},
                  {"peers", to_list(status.peers, kMaxPeers)},
+                 {"peerBandwidths", to_list(status.peer_bandwidths, kMaxPeerBandwidths)},
                  {"conditions", to_list(status.conditions, kMaxConditions)}};
   if (status.observed_time != absl::InfinitePast()) object["observedTime"] = format_time(status.observed_time);
   if (!status.agent_version.empty()) object["agentVersion"] = shortened(status.agent_version, kMaxId);

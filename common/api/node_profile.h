@@ -70,6 +70,14 @@ struct PeerLatency {
   bool operator==(const PeerLatency&) const = default;
 };
 
+// The bandwidth of the path between this node and another, as this node's agent measures it.
+struct PeerBandwidth {
+  std::string node;            // name of the other node
+  double bits_per_second = 0;  // of the slower direction, above 0: a lower bound, since others may use the path
+  absl::Time observed_time = absl::InfinitePast();
+  bool operator==(const PeerBandwidth&) const = default;
+};
+
 struct NodeProfileStatus {
   absl::Time observed_time = absl::InfinitePast();
   std::string agent_version;
@@ -86,6 +94,7 @@ struct NodeProfileStatus {
   double cpu_pressure = 0;  // PSI "some avg10", percent; -1: the kernel doesn't report it
   Spare spare;
   std::vector<PeerLatency> peers;     // the nearest first
+  std::vector<PeerBandwidth> peer_bandwidths;  // in alphabetical order of their nodes
   std::vector<Condition> conditions;  // Ready, SpeedKnown
   bool operator==(const NodeProfileStatus&) const = default;
 };
