@@ -10,8 +10,6 @@
 namespace gleaner::ranks {
 namespace {
 
-constexpr double kOutliers = 0.05;             // the part of distances that may be anything
-constexpr double kLeastDeviation = 0.005;      // half a percent: probes tell no smaller differences
 constexpr double kDeviationOfMedian = 1.4826;  // of a normal distribution, in medians of absolute errors
 const double kNormal = 0.5 * std::log(2 * std::numbers::pi);
 

@@ -10,6 +10,9 @@
 
 namespace gleaner::ranks {
 
+inline constexpr double kOutliers = 0.05;         // the part of distances that may be anything
+inline constexpr double kLeastDeviation = 0.005;  // half a percent: probes tell no smaller differences
+
 // The logarithms of the distances of all pairs of hosts.
 class LogDistances {
  public:
