@@ -337,7 +337,9 @@ Explanation Explainer::refine(Explanation best) const {
 double Explainer::neighbours(const Explanation& found) const {
   const Gains gains(distances_, partitions_, found);
   double sum = 0;
+  const auto is_alone = [&](uint32_t host) { return gains.size(gains.group_of()[host]) == 1; };
   for (uint32_t host = 0; host < distances_.hosts(); ++host) {
+    if (is_alone(host)) continue;  // a move to another group is a merge, and one to a new group changes nothing
     for (uint32_t to = 0; to <= gains.groups(); ++to) {
       if (to != found.partition.group_of[host]) sum += std::exp(gains.of_move(host, to));
     }
@@ -347,7 +349,8 @@ double Explainer::neighbours(const Explanation& found) const {
   }
   for (uint32_t a = 0; a < distances_.hosts(); ++a) {
     for (uint32_t b = 0; b < a; ++b) {
-      if (gains.group_of()[a] != gains.group_of()[b]) sum += std::exp(gains.of_exchange(a, b));
+      if (gains.group_of()[a] == gains.group_of()[b] || (is_alone(a) && is_alone(b))) continue;
+      sum += std::exp(gains.of_exchange(a, b));
     }
   }
   return sum;
@@ -409,6 +412,21 @@ absl::StatusOr<NearGroups> near_groups(const Distances& distances) {
   }
   if (best->partition.groups > 1) others = std::max(others, explainer.neighbours(*best));
   return NearGroups{to_groups(best->partition), 1 / (1 + others)};
+}
+
+absl::StatusOr<SureGroups> sure_groups(const Distances& distances) {
+  GLN_ASSIGN_OR_RETURN(NearGroups found, near_groups(distances));
+  const Partition partition = to_partition(found.groups, distances.hosts());
+  std::vector<double> near, far;
+  for (uint32_t a = 0; a < distances.hosts(); ++a) {
+    for (uint32_t b = 0; b < a; ++b) {
+      (partition.group_of[a] == partition.group_of[b] ? near : far).push_back(distances.at(a, b));
+    }
+  }
+  const bool distinct = !far.empty() && upper_median(std::move(far)) >= kLeastContrast * upper_median(std::move(near));
+  SureGroups made{{identity(distances.hosts())}, distinct && found.confidence < kLeastConfidence};
+  if (distinct && !made.unsure) made.groups = std::move(found.groups);
+  return made;
 }
 
 Distances limited(const Distances& distances) {

@@ -40,6 +40,19 @@ struct NearGroups {
 // on every machine. InvalidArgument: as embed().
 absl::StatusOr<NearGroups> near_groups(const Distances& distances);
 
+// The median distance across groups must be longer than within groups by this factor, or hosts count as equally near.
+inline constexpr double kLeastContrast = 1.1;
+// A grouping that is less probable is not sure, so it does not count.
+inline constexpr double kLeastConfidence = 0.7;
+
+struct SureGroups {
+  Groups groups;        // a single one: hosts count as equally near
+  bool unsure = false;  // distances tell hosts apart, but no grouping has kLeastConfidence
+};
+
+// Returns near_groups() if they have kLeastContrast and kLeastConfidence, else one group. Errors: as near_groups().
+absl::StatusOr<SureGroups> sure_groups(const Distances& distances);
+
 // Returns the distances, each with five quarters of the median at most: a single measurement may be far off, and the
 // embedding minimizes squares.
 Distances limited(const Distances& distances);

@@ -77,17 +77,6 @@ Grouping grouping_of(ranks::Groups groups, uint32_t workers) {
   return made;
 }
 
-// Returns whether distances across groups are longer than those within groups by kLeastContrast.
-bool is_distinct(const Grouping& grouping, const ranks::Distances& distances) {
-  std::vector<double> near, far;
-  for (uint32_t a = 0; a < distances.hosts(); ++a) {
-    for (uint32_t b = 0; b < a; ++b) {
-      (grouping.group_of[a] == grouping.group_of[b] ? near : far).push_back(distances.at(a, b));
-    }
-  }
-  return !far.empty() && upper_median(std::move(far)) >= kLeastContrast * upper_median(std::move(near));
-}
-
 // Returns this number of groups, whose sizes differ by one at most.
 absl::StatusOr<ranks::Groups> even_groups(const ranks::Distances& distances, uint32_t groups) {
   const ranks::Distances embeddable = ranks::limited(distances);
@@ -204,16 +193,14 @@ absl::StatusOr<ProbedTree> tree_of_probes(const topology::Topology& probes, uint
     }
   }
   ProbedTree made;
-  Grouping grouping = grouping_of({ranks::identity(workers)}, workers);
+  Grouping grouping;
   if (groups > 0) {
     GLN_ASSIGN_OR_RETURN(ranks::Groups even, even_groups(distances, groups));
     grouping = grouping_of(std::move(even), workers);
   } else {
-    GLN_ASSIGN_OR_RETURN(ranks::NearGroups found, ranks::near_groups(distances));
-    Grouping near = grouping_of(std::move(found.groups), workers);
-    const bool distinct = is_distinct(near, distances);
-    made.unsure = distinct && found.confidence < kLeastConfidence;
-    if (distinct && !made.unsure) grouping = std::move(near);
+    GLN_ASSIGN_OR_RETURN(ranks::SureGroups found, ranks::sure_groups(distances));
+    made.unsure = found.unsure;
+    grouping = grouping_of(std::move(found.groups), workers);
   }
   GLN_ASSIGN_OR_RETURN(made.topology, Tree(probes, pairs, grouping).make());
   return made;

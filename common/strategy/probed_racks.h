@@ -22,14 +22,10 @@
 
 namespace gleaner::strategy {
 
-// The median distance across groups must be longer than within groups by this factor, or there are no racks.
-inline constexpr double kLeastContrast = 1.1;
-// A grouping that is less probable is not sure, so there are no racks.
-inline constexpr double kLeastConfidence = 0.7;
-
 struct ProbedTree {
   topology::Topology topology;
-  bool unsure = false;  // probes tell hosts apart, but no grouping has kLeastConfidence: all hosts are at one switch
+  bool unsure =
+      false;  // probes tell hosts apart, but no grouping has ranks::kLeastConfidence: all hosts are at one switch
 };
 
 // Returns the tree that a topology of probes (topology::is_of_probes()) suggests, with the same hosts. Groups are those
