@@ -92,23 +92,24 @@ api::RankMap make_map(const Observation& observation, const Workers& workers) {
   return map;
 }
 
-// The indexes of the workers in each group, by its name.
-using IndexesByGroup = std::map<std::string, std::set<uint32_t>>;
+// The indexes of the workers in each group. Names of groups do not count, since those of near nodes change with them.
+using IndexesOfGroups = std::set<std::set<uint32_t>>;
 
-IndexesByGroup groups_now(const fabric::Fabric& fabric, const Workers& workers) {
-  IndexesByGroup groups;
+IndexesOfGroups groups_now(const fabric::Fabric& fabric, const Workers& workers) {
+  IndexesOfGroups groups;
   const std::vector<fabric::HostGroup> found = near_first(tree_of(fabric, nodes_by_index(workers)));
   if (found.size() < 2) return groups;
-  for (const fabric::HostGroup& group : found)
-    groups[name_of(fabric, group)].insert(group.hosts.begin(), group.hosts.end());
+  for (const fabric::HostGroup& group : found) groups.insert({group.hosts.begin(), group.hosts.end()});
   return groups;
 }
 
-IndexesByGroup groups_of(const api::RankMap& map) {
-  IndexesByGroup groups;
+IndexesOfGroups groups_of(const api::RankMap& map) {
+  IndexesOfGroups groups;
   const bool by_number = map.order == api::RankOrder::kTopology;
   for (const api::RankMapGroup& group : map.groups) {
-    for (const uint32_t worker : group.workers) groups[group.name].insert(by_number ? map.index_of(worker) : worker);
+    std::set<uint32_t> indexes;
+    for (const uint32_t worker : group.workers) indexes.insert(by_number ? map.index_of(worker) : worker);
+    groups.insert(std::move(indexes));
   }
   return groups;
 }
@@ -129,9 +130,8 @@ void report_moved_machines(const Observation& observation, const Workers& worker
   if (moved == update.holds(kRanksOutdated)) return;
   if (!moved) return update.set_condition(kRanksOutdated, false, "GroupsAsAssigned", "");
   const std::string message =
-      "labels put the workers' machines into other groups than when their ranks were assigned: the ranks stay until "
-      "the "
-      "job starts again";
+      "labels or latencies put the workers' machines into other groups than when their ranks were assigned: the ranks "
+      "stay until the job starts again";
   update.set_condition(kRanksOutdated, true, "GroupsChanged", message);
   update.add_event(true, kRanksOutdated, message);
 }
