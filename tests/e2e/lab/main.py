@@ -16,11 +16,13 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from . import services
 from .control_plane import SERVICES, ControlPlane, Listen, User
+from .far_rack import FarRack
 from .node import Node
 from .processes import HERE, Child, LabError, binaries, output_of, wait_until
 from .spec import APISERVER_PORT, GATEWAY, ClusterSpec
@@ -63,6 +65,7 @@ class Lab:
             folder=folder / "plane",
         )
         self.nodes: dict[str, Node] = {}
+        self.rack = FarRack(folder / "delay-line.log")
         self._services: list[Child] = []
 
     def start(self) -> None:
@@ -99,14 +102,22 @@ class Lab:
         if command in of_the_plane and not names:
             of_the_plane[command]()
         elif command in ("node-off", "node-on") and names:
-            for name in names:
-                if name not in self.nodes:
-                    raise LabError(f"expected one of the nodes {', '.join(self.nodes)}; got {name!r}")
-            for name in names:
-                self.nodes[name].off() if command == "node-off" else self.nodes[name].on()
+            for node in self._named(names):
+                node.off() if command == "node-off" else node.on()
+        elif command == "rack" and len(names) > 2:
+            rate, delay_us, *nodes = names
+            self.rack.build([node.spec.link for node in self._named(nodes)], rate, int(delay_us))
+        elif command == "no-rack" and not names:
+            self.rack.remove()
         else:
             raise LabError(f"unknown command {command!r} {' '.join(names)}")
         return {}
+
+    def _named(self, names: Sequence[str]) -> list[Node]:
+        for name in names:
+            if name not in self.nodes:
+                raise LabError(f"expected one of the nodes {', '.join(self.nodes)}; got {name!r}")
+        return [self.nodes[name] for name in names]
 
     def _status(self) -> dict[str, Any]:
         nodes = {name: "on" if node.alive else "off" for name, node in self.nodes.items()}
@@ -180,7 +191,7 @@ def serve(lab: Lab, listener: socket.socket) -> None:
             connection.settimeout(10)
             try:
                 answer = lab.obey(*stream.readline().split())
-            except (LabError, OSError, TypeError) as error:
+            except (LabError, OSError, TypeError, ValueError) as error:
                 answer = {"error": str(error)}
             try:
                 stream.write(json.dumps(answer) + "\n")
