@@ -93,9 +93,9 @@ struct NodeProfileStatus {
   double used_bits_per_second = 0;
   double cpu_pressure = 0;  // PSI "some avg10", percent; -1: the kernel doesn't report it
   Spare spare;
-  std::vector<PeerLatency> peers;     // the nearest first
+  std::vector<PeerLatency> peers;              // the nearest first
   std::vector<PeerBandwidth> peer_bandwidths;  // in alphabetical order of their nodes
-  std::vector<Condition> conditions;  // Ready, SpeedKnown
+  std::vector<Condition> conditions;           // Ready, SpeedKnown
   bool operator==(const NodeProfileStatus&) const = default;
 };
 

@@ -30,10 +30,11 @@ struct StatedUplink {
   bool operator==(const StatedUplink&) const = default;
 };
 
-// Nodes that share the value of a label, and the values of all wider levels.
+// Nodes that share the value of a label, or that are near each other by their latencies, and share the values of all
+// wider levels.
 struct TopologyGroup {
   std::string name;                   // the values of its levels, widest first: "zone-a/rack-1"; unique
-  std::string level;                  // the label's key
+  std::string level;                  // the label's key, or fabric::kProbedLevel
   std::string parent;                 // name of the next wider group; empty: none
   std::vector<std::string> nodes;     // those in no smaller group, in alphabetical order
   uint32_t node_count = 0;            // with those of smaller groups
@@ -45,7 +46,7 @@ struct TopologyGroup {
 struct TopologyStatus {
   uint32_t node_count = 0;            // of the cluster, with nodes in no group
   std::vector<TopologyGroup> groups;  // a group comes after its parent
-  std::vector<Condition> conditions;  // Ready
+  std::vector<Condition> conditions;  // Ready, UplinksKnown, NodesMeasured, LatenciesAgree
   bool operator==(const TopologyStatus&) const = default;
 };
 

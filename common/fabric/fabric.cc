@@ -32,7 +32,7 @@ class Fabric::Builder {
   void divide(const Members& nodes, size_t level, std::optional<uint32_t> parent, bool all) {
     if (level == levels_.size()) return add_nodes(nodes, parent);
     std::map<std::string, Members> by_value;
-    for (const LabelledNode* node : nodes) by_value[node->path[level]].push_back(node);
+    for (const LabelledNode* node : nodes) by_value[value_of(*node, level)].push_back(node);
     if (by_value.size() == 1 && all) return divide(nodes, level + 1, parent, all);
     for (const auto& [value, members] : by_value) {
       if (members.size() == 1) {
@@ -46,6 +46,10 @@ class Fabric::Builder {
   }
 
  private:
+  static const std::string& value_of(const LabelledNode& node, size_t level) {
+    return level < node.path.size() ? node.path[level] : node.near;
+  }
+
   void add_nodes(const Members& nodes, std::optional<uint32_t> parent) {
     if (!parent.has_value()) return;
     for (const LabelledNode* node : nodes) {
@@ -90,7 +94,9 @@ Fabric Fabric::of_labels(std::vector<LabelledNode> nodes, const placement::Label
   Members members;
   members.reserve(nodes.size());
   for (const LabelledNode& node : nodes) members.push_back(&node);
-  if (!members.empty()) Builder(levels, uplinks, fabric).divide(members, 0, std::nullopt, true);
+  placement::LabelLevels all = levels;
+  all.push_back({kProbedLevel});
+  if (!members.empty()) Builder(all, uplinks, fabric).divide(members, 0, std::nullopt, true);
   std::ranges::copy_if(levels, std::back_inserter(fabric.dividing_levels_), [&](const placement::LabelLevel& level) {
     return std::ranges::find(fabric.groups_, level.front(), &api::TopologyGroup::level) != fabric.groups_.end();
   });
@@ -111,6 +117,15 @@ Fabric Fabric::of_status(const api::TopologyStatus& status) {
     for (const std::string& node : group.nodes) fabric.smallest_group_.emplace(node, index);
   }
   return fabric;
+}
+
+void Fabric::set_measured_uplinks(std::span<const double> bits_per_second) {
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    if (groups_[group].uplink_source == api::UplinkSource::kStated) continue;
+    groups_[group].uplink_bits_per_second = bits_per_second[group];
+    groups_[group].uplink_source =
+        bits_per_second[group] > 0 ? api::UplinkSource::kProbes : api::UplinkSource::kAssumed;
+  }
 }
 
 bool Fabric::matches(const api::StatedUplink& uplink) const {

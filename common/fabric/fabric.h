@@ -1,8 +1,10 @@
 // Fabric is the network of a cluster's nodes: a tree of groups, such as zones and racks, with the cluster's core at its
-// root. It follows from the labels of nodes, and from the uplinks that an administrator states in the Topology.
+// root. It follows from the labels of nodes, from measurements between them, and from the uplinks that an administrator
+// states in the Topology.
 //
 // A group has the nodes with the same value of a level's label (common/placement/node_labels.h) and the same values of
-// all wider levels. A level that does not divide the nodes of a group makes no groups in it, and a single node makes no
+// all wider levels. The narrowest level is kProbedLevel, whose values are the groups of near nodes that latencies tell
+// (near_nodes.h). A level that does not divide the nodes of a group makes no groups in it, and a single node makes no
 // group: its uplink would be the node's own link. Pure. Immutable once made, so safe for concurrent use.
 #pragma once
 
@@ -19,16 +21,21 @@
 
 namespace gleaner::fabric {
 
+inline constexpr char kProbedLevel[] = "probes";
+
 struct LabelledNode {
   std::string name;
   placement::LabelPath path;  // its values of the levels
+  std::string near;           // its value of kProbedLevel; empty: none
 };
 
 class Fabric {
  public:
-  // Returns the fabric of these nodes. `levels`: widest first.
+  // Returns the fabric of these nodes. `levels`: of labels, widest first.
   static Fabric of_labels(std::vector<LabelledNode> nodes, const placement::LabelLevels& levels,
                           std::span<const api::StatedUplink> uplinks);
+  // Sets the bandwidth of each group's uplink that nobody has stated; 0: unknown (measured_uplinks.h).
+  void set_measured_uplinks(std::span<const double> bits_per_second);
   // Returns the fabric that the status of a Topology describes.
   static Fabric of_status(const api::TopologyStatus& status);
 
@@ -38,7 +45,7 @@ class Fabric {
   // Returns the index of the smallest group with this node; nullopt: none has it.
   std::optional<uint32_t> group_of(absl::string_view node) const;
   std::optional<uint32_t> parent_of(uint32_t group) const { return parents_[group]; }
-  // Returns the levels that make groups, widest first. Empty for a fabric of a status.
+  // Returns the levels of labels that make groups, widest first. Empty for a fabric of a status.
   const std::vector<placement::LabelLevel>& dividing_levels() const { return dividing_levels_; }
   // Returns whether the uplink is that of a group. A fabric of a status knows no stated uplink.
   bool matches(const api::StatedUplink& uplink) const;

@@ -96,7 +96,10 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, k
                               {kube::node_profiles(),
                                {},
                                api::parse_node_profile,
-                               [this](const Profiles::Pointer& before, const Profiles::Pointer& after) {
+                               [this, &repairs](const Profiles::Pointer& before, const Profiles::Pointer& after) {
+                                 const bool changed = after != nullptr ? fabric_.set_profile(after)
+                                                                       : fabric_.remove_profile(before->meta.name);
+                                 if (changed) repairs.add_after(kTopologyKey, kMeasurePeriod);
                                  absl::MutexLock lock(&fleet_mutex_);
                                  if (after != nullptr) fleet_.set_profile(after);
                                  if (after == nullptr) fleet_.remove_profile(before->meta.name);
@@ -139,6 +142,7 @@ void Cluster::watch_topology(const Env& env, kube::Client& client, kube::WorkQue
                          api::parse_topology,
                          [this, &repairs](const Topologies::Pointer&, const Topologies::Pointer& after) {
                            fabric_.set_uplinks(after == nullptr ? std::vector<api::StatedUplink>() : after->uplinks);
+                           if (after != nullptr) fabric_.restore(after->status);
                            repairs.add(kTopologyKey);
                          },
                          {}});

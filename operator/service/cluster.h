@@ -53,8 +53,9 @@ class Cluster {
   std::vector<std::shared_ptr<const api::NodeProfile>> profiles() const { return profiles_->list(); }
   std::shared_ptr<const reconcile::PodView> pod(const std::string& key) const { return pods_->get(key); }
   std::shared_ptr<const api::Topology> topology() const { return topologies_->get(api::kTopologyName); }
-  // Returns the network of the cluster, by the labels of nodes and the uplinks of topology().
+  // Returns the network of the cluster, by the labels of nodes, the uplinks of topology() and what agents measure.
   std::shared_ptr<const fabric::Fabric> fabric() const { return fabric_.get(); }
+  FabricCache& measured_fabric() const { return fabric_; }
   // Returns null if the namespace has no bootstrap ConfigMap.
   std::shared_ptr<const BootstrapView> bootstrap(const std::string& ns) const;
   std::vector<std::shared_ptr<const BootstrapView>> bootstraps() const { return bootstraps_->list(); }

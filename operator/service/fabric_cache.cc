@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/fabric/measured_uplinks.h"
+
 namespace gleaner::operation {
 
 bool FabricCache::set_node(const placement::Node& node) {
@@ -10,6 +12,7 @@ bool FabricCache::set_node(const placement::Node& node) {
   const auto [known, added] = nodes_.try_emplace(node.name);
   if (!added && known->second == path) return false;
   known->second = std::move(path);
+  labels_changed_ = true;
   fabric_ = nullptr;
   return true;
 }
@@ -17,6 +20,7 @@ bool FabricCache::set_node(const placement::Node& node) {
 bool FabricCache::remove_node(const std::string& name) {
   absl::MutexLock lock(&mutex_);
   if (nodes_.erase(name) == 0) return false;
+  labels_changed_ = true;
   fabric_ = nullptr;
   return true;
 }
@@ -29,14 +33,87 @@ bool FabricCache::set_uplinks(std::vector<api::StatedUplink> uplinks) {
   return true;
 }
 
+bool FabricCache::set_profile(std::shared_ptr<const api::NodeProfile> profile) {
+  absl::MutexLock lock(&mutex_);
+  const auto [known, added] = profiles_.try_emplace(profile->meta.name);
+  const api::NodeProfileStatus& after = profile->status;
+  const bool changed = added ? !after.peers.empty() || !after.peer_bandwidths.empty()
+                             : known->second->status.peers != after.peers ||
+                                   known->second->status.peer_bandwidths != after.peer_bandwidths;
+  known->second = std::move(profile);
+  return changed && !std::exchange(profiles_changed_, true);
+}
+
+bool FabricCache::remove_profile(const std::string& node) {
+  absl::MutexLock lock(&mutex_);
+  return profiles_.erase(node) > 0 && !std::exchange(profiles_changed_, true);
+}
+
+void FabricCache::restore(const api::TopologyStatus& status) {
+  absl::MutexLock lock(&mutex_);
+  if (measured_ != absl::InfinitePast()) return;
+  near_.group_of.clear();
+  measured_uplinks_.clear();
+  for (const api::TopologyGroup& group : status.groups) {
+    if (group.uplink_source == api::UplinkSource::kProbes) measured_uplinks_[group.name] = group.uplink_bits_per_second;
+    if (group.level != fabric::kProbedLevel) continue;
+    const std::string value = group.parent.empty() ? group.name : group.name.substr(group.parent.size() + 1);
+    for (const std::string& node : group.nodes) near_.group_of[node] = value;
+  }
+  fabric_ = nullptr;
+}
+
+void FabricCache::measure(absl::Time now) {
+  fabric::Profiles profiles;
+  std::vector<fabric::LabelledNode> nodes;
+  absl::flat_hash_map<std::string, std::string> before;
+  {
+    absl::MutexLock lock(&mutex_);
+    const bool due = profiles_changed_ && now - measured_ >= kMeasurePeriod;
+    if (!labels_changed_ && !due) return;
+    labels_changed_ = profiles_changed_ = false;
+    measured_ = now;
+    profiles = profiles_;
+    before = near_.group_of;
+    for (const auto& [name, path] : nodes_) nodes.push_back({name, path, {}});
+  }
+  fabric::NearNodes near = fabric::find_near_nodes(nodes, profiles, before, now);
+  absl::MutexLock lock(&mutex_);
+  near_ = std::move(near);
+  const fabric::Fabric made = make();
+  measured_uplinks_.clear();
+  const std::vector<double> uplinks = fabric::measured_uplinks(made, profiles, now);
+  for (size_t group = 0; group < uplinks.size(); ++group) {
+    if (uplinks[group] > 0) measured_uplinks_[made.groups()[group].name] = uplinks[group];
+  }
+  fabric_ = nullptr;
+}
+
+fabric::NearNodes FabricCache::near() const {
+  absl::MutexLock lock(&mutex_);
+  return near_;
+}
+
+fabric::Fabric FabricCache::make() const {
+  std::vector<fabric::LabelledNode> nodes;
+  nodes.reserve(nodes_.size());
+  for (const auto& [name, path] : nodes_) {
+    const auto near = near_.group_of.find(name);
+    nodes.push_back({name, path, near == near_.group_of.end() ? "" : near->second});
+  }
+  fabric::Fabric made = fabric::Fabric::of_labels(std::move(nodes), levels_, uplinks_);
+  std::vector<double> uplinks;
+  for (const api::TopologyGroup& group : made.groups()) {
+    const auto measured = measured_uplinks_.find(group.name);
+    uplinks.push_back(measured == measured_uplinks_.end() ? 0 : measured->second);
+  }
+  made.set_measured_uplinks(uplinks);
+  return made;
+}
+
 std::shared_ptr<const fabric::Fabric> FabricCache::get() {
   absl::MutexLock lock(&mutex_);
-  if (fabric_ == nullptr) {
-    std::vector<fabric::LabelledNode> nodes;
-    nodes.reserve(nodes_.size());
-    for (const auto& [name, path] : nodes_) nodes.push_back({name, path});
-    fabric_ = std::make_shared<const fabric::Fabric>(fabric::Fabric::of_labels(std::move(nodes), levels_, uplinks_));
-  }
+  if (fabric_ == nullptr) fabric_ = std::make_shared<const fabric::Fabric>(make());
   return fabric_;
 }
 

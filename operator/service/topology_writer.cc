@@ -14,6 +14,8 @@ kube::Object empty_topology() {
 }  // namespace
 
 absl::Status TopologyWriter::write() {
+  FabricCache& fabric = cluster_.measured_fabric();
+  fabric.measure(env_.clock->now());
   const auto known = cluster_.topology();
   if (known == nullptr) {
     const absl::Status created = client_.create(kube::topologies(), empty_topology()).status();
@@ -21,7 +23,7 @@ absl::Status TopologyWriter::write() {
   }
   const api::Topology before = known == nullptr ? api::Topology() : *known;
   const api::TopologyStatus status =
-      fabric::status_of(*cluster_.fabric(), before.uplinks, before.status.conditions, env_.clock->now());
+      fabric::status_of(*fabric.get(), fabric.near(), before.uplinks, before.status.conditions, env_.clock->now());
   if (known != nullptr && before.status == status) return absl::OkStatus();
   kube::Object object = empty_topology();
   object["status"] = api::to_json(status);

@@ -1,4 +1,5 @@
-// TopologyWriter keeps the Topology of the cluster as the nodes' labels and its own spec say. Thread safe.
+// TopologyWriter keeps the Topology of the cluster as the nodes' labels, what agents measure, and its own
+// spec say. Thread safe.
 #pragma once
 
 #include "absl/status/status.h"

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 
 api::TopologyStatus status(const std::vector<api::StatedUplink>& uplinks) {
-  return status_of(small_cluster(uplinks), uplinks, {}, absl::UnixEpoch());
+  return status_of(small_cluster(uplinks), {}, uplinks, {}, absl::UnixEpoch());
 }
 
 const api::Condition& condition(const api::TopologyStatus& status, const char* type) {
@@ -35,15 +35,37 @@ TEST(Status, UplinkOfNoGroupIsNamed) {
 
 TEST(Status, NoLabelsMeanOneSwitch) {
   const Fabric fabric = Fabric::of_labels({node("n1", "", ""), node("n2", "", "")}, kLevels, {});
-  const api::TopologyStatus status = status_of(fabric, {}, {}, absl::UnixEpoch());
+  const api::TopologyStatus status = status_of(fabric, {}, {}, {}, absl::UnixEpoch());
   EXPECT_EQ(condition(status, "Ready").reason, "NoLabels");
   EXPECT_EQ(status.node_count, 2u);
   EXPECT_TRUE(condition(status, "UplinksKnown").status);
 }
 
+TEST(Status, SaysHowLatenciesCount) {
+  const NearNodes near{.measured = 7, .unmeasured = {"n6"}, .implausible = {"n1"}, .mislabelled = {"n2"}};
+  const api::TopologyStatus status = status_of(small_cluster(), near, {}, {}, absl::UnixEpoch());
+  EXPECT_THAT(condition(status, "NodesMeasured").message, HasSubstr("no latency to n6 is known"));
+  EXPECT_EQ(condition(status, "LatenciesAgree").reason, "Implausible");
+  EXPECT_THAT(condition(status, "LatenciesAgree").message, HasSubstr("agents of n1 "));
+  EXPECT_THAT(condition(status, "LatenciesAgree").message, HasSubstr("latencies of n2 are those"));
+  // They are gone when nothing is measured any more.
+  const api::TopologyStatus later = status_of(small_cluster(), {}, {}, status.conditions, absl::UnixEpoch());
+  EXPECT_EQ(api::find_condition(later.conditions, "NodesMeasured"), nullptr);
+  EXPECT_EQ(api::find_condition(later.conditions, "LatenciesAgree"), nullptr);
+}
+
+TEST(Status, GroupsByLatenciesAreToldApart) {
+  const Fabric fabric = Fabric::of_labels(
+      {{"n1", {"", "", ""}, "near-n1"}, {"n2", {"", "", ""}, "near-n1"}, {"n3", {"", "", ""}, ""}}, kLevels, {});
+  ASSERT_EQ(fabric.groups().size(), 1u);
+  EXPECT_EQ(fabric.groups()[0].level, kProbedLevel);
+  EXPECT_TRUE(fabric.dividing_levels().empty());
+  EXPECT_EQ(condition(status_of(fabric, {.measured = 3}, {}, {}, absl::UnixEpoch()), "Ready").reason, "Probes");
+}
+
 TEST(Status, EqualFabricsHaveEqualStatus) {
   const api::TopologyStatus first = status({});
-  EXPECT_EQ(status_of(small_cluster(), {}, first.conditions, absl::UnixEpoch() + absl::Hours(1)), first);
+  EXPECT_EQ(status_of(small_cluster(), {}, {}, first.conditions, absl::UnixEpoch() + absl::Hours(1)), first);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/fabric/measured.h"
+
 namespace gleaner::operation {
 namespace {
 
@@ -36,6 +38,73 @@ TEST_F(FabricCacheTest, OtherChangesKeepTheFabric) {
   EXPECT_FALSE(cache_.remove_node("unknown"));
   EXPECT_FALSE(cache_.set_uplinks({}));
   EXPECT_EQ(cache_.get(), before);
+}
+
+// Nodes whose agents measure two racks of four, without labels.
+class MeasuredFabricTest : public ::testing::Test {
+ protected:
+  MeasuredFabricTest() {
+    for (const std::string& name : racks_.names) {
+      cache_.set_node({.name = name});
+      cache_.set_profile(racks_.profiles.at(name));
+    }
+    cache_.measure(fabric::kNow);
+  }
+  // Returns a profile whose agent has measured the node of that place anew.
+  std::shared_ptr<const api::NodeProfile> changed(uint32_t place, uint32_t peer) {
+    auto profile = std::make_shared<api::NodeProfile>(*racks_.profiles.at(racks_.names[place]));
+    profile->status.peers[peer].round_trip += absl::Nanoseconds(1);
+    return profile;
+  }
+  fabric::MeasuredRacks racks_{8, 4};
+  FabricCache cache_{{{"rack"}}};
+};
+
+TEST_F(MeasuredFabricTest, LatenciesMakeGroups) {
+  ASSERT_EQ(cache_.get()->groups().size(), 2u);
+  EXPECT_EQ(cache_.get()->groups()[0].name, "near-n00");
+  EXPECT_EQ(cache_.near().measured, 8u);
+}
+
+TEST_F(MeasuredFabricTest, LabelsTakePrecedence) {
+  for (const char* name : {"n00", "n01"}) cache_.set_node(node(name, "r1"));
+  for (const char* name : {"n02", "n03"}) cache_.set_node(node(name, "r2"));
+  cache_.measure(fabric::kNow);
+  std::vector<std::string> names;
+  for (const api::TopologyGroup& group : cache_.get()->groups()) names.push_back(group.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"r1", "r2"}));
+}
+
+TEST_F(MeasuredFabricTest, MeasuresOncePerPeriod) {
+  EXPECT_TRUE(cache_.set_profile(changed(0, 1)));
+  EXPECT_FALSE(cache_.set_profile(changed(0, 2))) << "measure() is to be called anyway";
+  EXPECT_FALSE(cache_.remove_profile("unknown"));
+  const auto before = cache_.get();
+  cache_.measure(fabric::kNow + kMeasurePeriod / 2);
+  EXPECT_EQ(cache_.get(), before);
+  cache_.measure(fabric::kNow + kMeasurePeriod);
+  EXPECT_NE(cache_.get(), before);
+  EXPECT_FALSE(cache_.set_profile(changed(0, 2))) << "nothing has changed";
+}
+
+TEST_F(MeasuredFabricTest, PathsAcrossGroupsTellUplinks) {
+  racks_.set_bandwidth(0, 4, 2e9);
+  cache_.set_profile(changed(0, 1));
+  cache_.measure(fabric::kNow + kMeasurePeriod);
+  EXPECT_EQ(cache_.get()->groups()[1].uplink_bits_per_second, 2e9);
+  EXPECT_EQ(cache_.get()->groups()[1].uplink_source, api::UplinkSource::kProbes);
+}
+
+TEST_F(MeasuredFabricTest, AnotherOperatorGoesOnWithTheGroupsOfTheTopology) {
+  api::TopologyStatus status{8, cache_.get()->groups(), {}};
+  status.groups[0].uplink_bits_per_second = 3e9;
+  status.groups[0].uplink_source = api::UplinkSource::kProbes;
+  FabricCache other({{"rack"}});
+  for (const std::string& name : racks_.names) other.set_node({.name = name});
+  other.restore(status);
+  EXPECT_EQ(other.get()->groups(), status.groups);
+  cache_.restore({});
+  EXPECT_EQ(cache_.get()->groups().size(), 2u) << "own measurements count more";
 }
 
 }  // namespace

@@ -164,5 +164,37 @@ TEST_F(ObjectRepairTest, TopologyFollowsLabelsAndStatedUplinks) {
   for (const char* name : {"t1", "t2", "t3", "t4"}) EXPECT_TRUE(client().remove(kube::nodes(), "", name, {}).ok());
 }
 
+TEST_F(ObjectRepairTest, TopologyFollowsLatencies) {
+  // Racks of two nodes: 40 us within, and 80 us across.
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = absl::StrCat("p", i);
+    ASSERT_TRUE(client().create(kube::nodes(), {{"metadata", {{"name", name}}}}).ok());
+    ASSERT_TRUE(client()
+                    .create(kube::node_profiles(),
+                            {{"apiVersion", api::kApiVersion}, {"kind", "NodeProfile"}, {"metadata", {{"name", name}}}})
+                    .ok());
+    json peers = json::array();
+    for (int peer = 0; peer < 4; ++peer) {
+      if (peer == i) continue;
+      peers.push_back({{"node", absl::StrCat("p", peer)},
+                       {"roundTripNanoseconds", (peer / 2 == i / 2 ? 40000 : 80000) + 100 * (peer + i)},
+                       {"observedTime", absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone())}});
+    }
+    ASSERT_TRUE(client().merge_patch(kube::node_profiles(), "", name, {{"status", {{"peers", peers}}}}, "status").ok());
+  }
+  ASSERT_TRUE(kube::eventually([&] { return cluster_->profiles().size() >= 4; }));
+  lead();
+  EXPECT_TRUE(kube::eventually([&] {
+    const auto object = client().get(kube::topologies(), "", api::kTopologyName);
+    if (!object.ok() || !object->contains("status")) return false;
+    const json& groups = (*object)["status"]["groups"];
+    return groups.size() == 2 && groups[1]["name"] == "near-p2" && groups[1]["nodes"] == json({"p2", "p3"});
+  }));
+  for (const char* name : {"p0", "p1", "p2", "p3"}) {
+    EXPECT_TRUE(client().remove(kube::nodes(), "", name, {}).ok());
+    EXPECT_TRUE(client().remove(kube::node_profiles(), "", name, {}).ok());
+  }
+}
+
 }  // namespace
 }  // namespace gleaner::operation

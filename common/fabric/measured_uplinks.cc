@@ -1,0 +1,104 @@
+#include "common/fabric/measured_uplinks.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/median.h"
+
+namespace gleaner::fabric {
+namespace {
+
+// The groups of a node, smallest first.
+std::vector<uint32_t> ancestry_of(const Fabric& fabric, const std::string& node) {
+  std::vector<uint32_t> groups;
+  for (std::optional<uint32_t> group = fabric.group_of(node); group.has_value(); group = fabric.parent_of(*group)) {
+    groups.push_back(*group);
+  }
+  return groups;
+}
+
+double own_link(const Profiles& profiles, const std::string& node) {
+  const auto found = profiles.find(node);
+  return found == profiles.end() ? 0 : found->second->status.bits_per_second;
+}
+
+struct Bandwidth {
+  double bits_per_second = 0;
+  double part = 0;  // of what the slower one of both nodes' own links carries; 0: unknown
+};
+
+class Measurements {
+ public:
+  Measurements(const Fabric& fabric, const Profiles& profiles, absl::Time now) : fabric_(fabric) {
+    for (const auto& [node, profile] : profiles) {
+      for (const api::PeerBandwidth& peer : profile->status.peer_bandwidths) {
+        if (peer.node == node || peer.observed_time < now - kLatencyLife) continue;
+        const double one = own_link(profiles, node), other = own_link(profiles, peer.node);
+        const double slower = one > 0 && other > 0 ? std::min(one, other) : std::max(one, other);
+        // No path is faster than the nodes' own links, whatever an agent says.
+        const double bits = slower > 0 ? std::min(peer.bits_per_second, slower) : peer.bits_per_second;
+        add(node, peer.node, {bits, slower > 0 ? bits / slower : 0});
+      }
+    }
+  }
+
+  std::vector<double> uplinks() const {
+    const double usual_within = within_.empty() ? 1 : upper_median(within_);
+    std::vector<double> uplinks(fabric_.groups().size(), 0);
+    for (const auto& [group, others] : across_) {
+      double fastest = 0, part = 0;
+      for (const auto& [other, bandwidths] : others) {
+        std::vector<double> bits, parts;
+        for (const Bandwidth& each : bandwidths) {
+          bits.push_back(each.bits_per_second);
+          parts.push_back(each.part);
+        }
+        fastest = std::max(fastest, upper_median(std::move(bits)));
+        part = std::max(part, upper_median(std::move(parts)));
+      }
+      if (part > 0 && part < kSlowUplink * usual_within) uplinks[group] = fastest;
+    }
+    return uplinks;
+  }
+
+ private:
+  void add(const std::string& from, const std::string& to, Bandwidth bandwidth) {
+    const std::vector<uint32_t> one = ancestry_of(fabric_, from), other = ancestry_of(fabric_, to);
+    if (!one.empty() && !other.empty() && one.front() == other.front()) {
+      if (bandwidth.part > 0) within_.push_back(bandwidth.part);
+      return;
+    }
+    add_across(one, other, bandwidth);
+    add_across(other, one, bandwidth);
+  }
+
+  // Adds a bandwidth of a path that leaves the groups of `from` which the groups of `to` do not have.
+  void add_across(const std::vector<uint32_t>& from, const std::vector<uint32_t>& to, Bandwidth bandwidth) {
+    const auto has = [](const std::vector<uint32_t>& groups, uint32_t group) {
+      return std::ranges::find(groups, group) != groups.end();
+    };
+    std::optional<uint32_t> beyond;  // the widest group that the path enters; nullopt: the node is in none
+    for (const uint32_t group : to) {
+      if (!has(from, group)) beyond = group;
+    }
+    for (const uint32_t group : from) {
+      if (!has(to, group)) across_[group][beyond].push_back(bandwidth);
+    }
+  }
+
+  const Fabric& fabric_;
+  std::vector<double> within_;                                                            // parts
+  std::map<uint32_t, std::map<std::optional<uint32_t>, std::vector<Bandwidth>>> across_;  // by group, then other group
+};
+
+}  // namespace
+
+std::vector<double> measured_uplinks(const Fabric& fabric, const Profiles& profiles, absl::Time now) {
+  return Measurements(fabric, profiles, now).uplinks();
+}
+
+}  // namespace gleaner::fabric
