@@ -2,7 +2,9 @@
 //
 // With up to kMostPeers other agents it measures all. With more it measures all of its own *group* of near nodes, or
 // most of them if the group is large, and a few of each other group: so each group is measured well, and the distances
-// between groups are, too, though nobody measures all pairs. Without groups it measures kMostPeers agents at random.
+// between groups are, too, though nobody measures all pairs. Groups within the same wider group come first, since they
+// may turn out to be one. A node that is in no smaller group of a divided one measures a few of each of these groups,
+// to find its own. Without groups an agent measures kMostPeers others at random.
 //
 // A hash of the two addresses decides between agents that suit equally well. So two agents mostly choose each other,
 // and a choice stays as it is while other agents come and go.

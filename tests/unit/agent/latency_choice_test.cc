@@ -2,14 +2,20 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "agent/probe/choose_peers.h"
 #include "agent/probe/latency_packet.h"
+#include "agent/probe/latency_table.h"
 #include "agent/probe/measurement.h"
 #include "agent/probe/pace.h"
 #include "agent/probe/rounds.h"
+#include "common/fabric/near_nodes.h"
+#include "common/ranks/random.h"
 
 namespace gleaner::probe {
 namespace {
@@ -149,6 +155,22 @@ TEST_F(ChoosePeers, MostChoicesAreMutual) {
   EXPECT_GT(mutual, kMostPeers / 2);
 }
 
+TEST_F(ChoosePeers, ANodeInNoGroupMeasuresSomeOfEachGroup) {
+  make(200, 5);
+  group_of_.erase("n0");
+  std::set<std::string> groups;
+  for (const std::string& peer : measured(hosts_[0])) groups.insert(group(peer));
+  EXPECT_EQ(groups.size(), 40U);
+}
+
+TEST_F(ChoosePeers, GroupsInTheSameZoneComeFirst) {
+  make(600, 5);
+  for (auto& [node, rack] : group_of_) rack = absl::StrCat(std::stoi(node.substr(1)) < 400 ? "a/" : "b/", rack);
+  size_t same = 0;
+  for (const std::string& peer : measured(hosts_[0])) same += group(peer)[0] == 'a' ? 1 : 0;
+  EXPECT_EQ(same, 4U + 45U) << "of 64, those of its own group, and three quarters of the rest";
+}
+
 TEST_F(ChoosePeers, UnknownNodesAreNamedFirst) {
   make(100, 10);
   node_of_.erase(hosts_[50]);
@@ -160,6 +182,54 @@ TEST_F(ChoosePeers, UnknownNodesAreNamedFirst) {
   group_of_.clear();
   EXPECT_EQ(measured(hosts_[0]).size(), kMostPeers) << "without groups, any 64";
   EXPECT_EQ(std::ranges::count(choose_peers(agents, node_of_, group_of_), Need::kName), 0);
+}
+
+// The groups that the operator finds of latencies tell the agents whose latencies to measure next. So groups that no
+// label tells are found in passes, though each agent measures few others.
+TEST(Groups, AreFoundInPassesWithoutLabels) {
+  constexpr size_t kNodes = 512, kPerRack = 16;
+  std::vector<std::string> hosts;
+  Texts node_of, group_of;
+  std::vector<fabric::LabelledNode> nodes;
+  std::vector<std::shared_ptr<api::NodeProfile>> written;
+  fabric::Profiles profiles;
+  for (size_t i = 0; i < kNodes; ++i) {
+    hosts.push_back(absl::StrCat("10.0.", 100 + i / 100, ".", 100 + i % 100));  // places agree with numbers
+    nodes.push_back({absl::StrCat("n", 1000 + i), {}, {}});
+    node_of[hosts.back()] = nodes.back().name;
+    written.push_back(std::make_shared<api::NodeProfile>());
+    profiles[nodes.back().name] = written.back();
+  }
+  ranks::Random random(1);
+  std::set<std::set<size_t>> racks;
+  int passes = 0;
+  for (; racks.size() != kNodes / kPerRack && passes < 4; ++passes) {
+    const absl::Time now = absl::UnixEpoch() + passes * kNodes * kRoundTime;
+    for (size_t i = 0; i < kNodes; ++i) {
+      LatencyTable table;
+      for (const api::PeerLatency& peer : written[i]->status.peers) table.put(peer);
+      const std::vector<Need> needs = choose_peers({hosts, i}, node_of, group_of);
+      for (size_t j = 0; j < kNodes; ++j) {
+        if (needs[j] != Need::kLatency) continue;
+        const double usual = i / kPerRack == j / kPerRack ? 40 : 60;
+        table.put({nodes[j].name, absl::Microseconds(usual * std::exp(0.05 * random.normal())), 0, now});
+      }
+      written[i]->status.peers = table.entries();
+    }
+    group_of = fabric::find_near_nodes(nodes, profiles, group_of, now).group_of;
+    std::map<std::string, std::set<size_t>> members;
+    for (size_t i = 0; i < kNodes; ++i) {
+      if (const auto group = group_of.find(nodes[i].name); group != group_of.end()) members[group->second].insert(i);
+    }
+    racks.clear();
+    for (const auto& [name, group] : members) racks.insert(group);
+  }
+  EXPECT_EQ(racks.size(), kNodes / kPerRack);
+  for (const std::set<size_t>& rack : racks) {
+    EXPECT_EQ(rack.size(), kPerRack);
+    EXPECT_EQ(*rack.begin() / kPerRack, *rack.rbegin() / kPerRack);
+  }
+  EXPECT_LE(passes, 2);
 }
 
 TEST(GroupOfNodes, IsTheSmallestGroup) {
