@@ -116,9 +116,9 @@ void Agent::sample(absl::Duration now) {
       publish::make_status(sampler_.machine(), estimate, speed, options_.version, conditions_, env_.clock->now());
   conditions_ = latest.status.conditions;
   if (measurements_ != nullptr) {
-    measurements_->set_bits_per_second(latest.status.bits_per_second);
+    measurements_->set_nic(latest.status.bits_per_second, latest.status.used_bits_per_second);
     measurements_->show_metrics();
-    latest.status.peers = measurements_->latencies();
+    measurements_->show(latest.status);
   }
   metrics_.show(latest.status, estimate, sampler_.machine().nvml_failures.size());
   absl::MutexLock lock(&mutex_);
@@ -150,7 +150,7 @@ absl::Status Agent::publish_latest() {
     absl::MutexLock lock(&mutex_);
     latest = *latest_;
   }
-  absl::Status status = restore_latencies(latest.status);
+  absl::Status status = restore_measurements(latest.status);
   if (status.ok()) status = publisher_.publish(latest.node, latest.status);
   if (status.ok()) status = publisher_.advertise(latest.node, options_.summers_per_node);
   if (status.ok()) tell_of_speed(latest);
@@ -163,11 +163,11 @@ absl::Status Agent::publish_latest() {
   return status;
 }
 
-// Before the first write, restores the latencies that the profile has, so that the write keeps them.
-absl::Status Agent::restore_latencies(api::NodeProfileStatus& status) {
+// Before the first write, restores the latencies and bandwidths that the profile has, so that the write keeps them.
+absl::Status Agent::restore_measurements(api::NodeProfileStatus& status) {
   if (measurements_ == nullptr) return absl::OkStatus();
   GLN_RETURN_IF_ERROR(measurements_->restore());
-  status.peers = measurements_->latencies();
+  measurements_->show(status);
   return absl::OkStatus();
 }
 

@@ -42,8 +42,8 @@ struct AgentOptions {
   discover::MachineSource source;
   std::string cgroup_root = "/";
   double bits_per_second = 0;  // --bandwidth; 0: not given
-  // --measure-*: the agent measures latencies to other agents and, while no other source gives the speed, the speed.
-  // Absent: it never measures.
+  // --measure-*: the agent measures latencies and bandwidths to other agents and, while no other source gives the
+  // speed, the speed. Absent: it never measures.
   std::optional<probe::PeerProbe::Options> measure;
   double margin = 0.1;  // share of CPUs, memory and bandwidth that the agent never counts as spare
   uint32_t summers_per_node = 4;
@@ -85,7 +85,7 @@ class Agent {
   }
   void publish_forever();
   absl::Status publish_latest() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status restore_latencies(api::NodeProfileStatus& status);
+  absl::Status restore_measurements(api::NodeProfileStatus& status);
   void tell_of_nvml();
   void tell_of_speed(const Latest& latest);
 

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "agent/probe/measure.h"
-#include "common/api/topology.h"
+#include "agent/probe/representatives.h"
+#include "common/base/backoff.h"
 #include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 #include "common/kube/resource.h"
@@ -36,7 +37,8 @@ Measurements::Measurements(const Env& env, kube::Client& client, const probe::Pe
       options_(options),
       node_(node),
       client_(client.bounded(kReadTimeout, &cancel_)),
-      metrics_(registry, node) {}
+      latency_metrics_(registry, node),
+      bandwidth_metrics_(registry, node) {}
 
 Measurements::~Measurements() { cancel_.cancel(); }
 
@@ -50,11 +52,12 @@ absl::StatusOr<std::unique_ptr<Measurements>> Measurements::start(const Env& env
 }
 
 absl::Status Measurements::begin() {
-  GLN_ASSIGN_OR_RETURN(speed_, probe::PeerProbe::start(env_, options_));
+  GLN_ASSIGN_OR_RETURN(speed_, probe::PeerProbe::start(env_, options_, budget_));
   GLN_ASSIGN_OR_RETURN(latencies_, probe::LatencyProbe::start(env_, {.listen = speed_->address(),
                                                                      .peer_port = options_.peers.port,
                                                                      .secret = options_.secret,
                                                                      .node = node_}));
+  bandwidths_.emplace(env_, probe::BandwidthProbe::Options{options_.peers.port, options_.secret}, budget_);
   finder_.emplace("gln-peers", kLookUpPeriod, Periodic::First::kNow, [this] { look_up(); });
   return absl::OkStatus();
 }
@@ -76,24 +79,52 @@ absl::Status Measurements::find_peers() {
   }
   GLN_ASSIGN_OR_RETURN(const std::string own, own_host(listen, hosts));
   probe::AgentOrder agents = probe::in_order(std::move(hosts), own);
-  if (agents.hosts.size() > probe::kMostPeers + 1 && env_.clock->since_start() >= groups_due_) read_groups();
+  if (env_.clock->since_start() >= groups_due_) read_groups();
   probe::Texts node_of = latencies_->node_names();
   node_of[own] = node_;
+  choose_bandwidth_peers(node_of);
   std::vector<probe::Need> needs = probe::choose_peers(agents, node_of, group_of_);
   latencies_->set_peers({std::move(agents), std::move(needs)});
   return absl::OkStatus();
 }
 
+// Reads the groups of the Topology. After an error those known so far stay, unless there is no Topology any more.
 void Measurements::read_groups() {
-  groups_due_ = env_.clock->since_start() + kGroupsPeriod;
+  groups_due_ = env_.clock->since_start() + jittered(*env_.random, kGroupsPeriod);
   const absl::StatusOr<kube::Object> object = client_->get(kube::topologies(), "", api::kTopologyName);
-  const absl::StatusOr<api::Topology> topology =
+  absl::StatusOr<api::Topology> topology =
       object.ok() ? api::parse_topology(*object) : absl::StatusOr<api::Topology>(object.status());
-  if (topology.ok()) {
-    group_of_ = probe::group_of_nodes(topology->status);
-  } else {
+  if (absl::IsNotFound(topology.status())) topology = api::Topology();
+  if (!topology.ok()) {
     env_.log->debug("the groups of near nodes are not known", "why", topology.status().message());
+    return;
   }
+  topology_ = std::move(topology->status);
+  group_of_ = probe::group_of_nodes(*topology_);
+}
+
+void Measurements::choose_bandwidth_peers(const probe::Texts& node_of) {
+  if (!topology_.has_value()) return;  // restored entries stay until the groups are known
+  probe::BandwidthPeers peers;
+  for (const auto& [host, node] : node_of) peers.host_of[node] = host;
+  for (const auto& [node, group] : group_of_) peers.grouped.insert(node);
+  peers.nodes = probe::bandwidth_peers(*topology_, peers.host_of, node_);
+  bandwidths_->set_peers(std::move(peers));
+}
+
+void Measurements::set_nic(double speed, double used) {
+  latencies_->set_bits_per_second(speed);
+  budget_.set_nic(speed, used);
+}
+
+void Measurements::show(api::NodeProfileStatus& status) const {
+  status.peers = latencies_->report().entries;
+  status.peer_bandwidths = bandwidths_->report().entries;
+}
+
+void Measurements::show_metrics() {
+  latency_metrics_.show(latencies_->report());
+  bandwidth_metrics_.show(bandwidths_->report());
 }
 
 absl::Status Measurements::restore() {
@@ -105,8 +136,9 @@ absl::Status Measurements::restore() {
   const absl::StatusOr<api::NodeProfile> profile = api::parse_node_profile(*object);
   if (profile.ok()) {
     latencies_->restore(profile->status.peers);
+    bandwidths_->restore(profile->status.peer_bandwidths);
   } else {
-    env_.log->warning("the profile's latencies can't be read and are measured again", "why",
+    env_.log->warning("the profile's latencies and bandwidths can't be read and are measured again", "why",
                       profile.status().message());
   }
   return absl::OkStatus();

@@ -21,6 +21,7 @@
 
 #include "absl/time/time.h"
 #include "agent/probe/choose_peers.h"
+#include "agent/probe/coverage.h"
 #include "agent/probe/latency_table.h"
 #include "agent/probe/measurement.h"
 #include "agent/probe/pace.h"
@@ -45,13 +46,6 @@ struct Question {
   std::string host;
   uint16_t sequence = 0;
   uint16_t round = 0;
-};
-
-// How far an agent is with the peers whose latency it needs.
-struct Coverage {
-  size_t peers = 0;
-  size_t missing = 0;     // peers without an entry
-  absl::Duration oldest;  // age of the oldest entry of the others
 };
 
 class LatencyRounds {

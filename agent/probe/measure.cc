@@ -61,10 +61,12 @@ absl::StatusOr<double> receive_load(const Socket& socket, const Clock& clock, ab
   return 8 * bytes / absl::ToDoubleSeconds(now - counted_from);
 }
 
-absl::Status serve(const Env& env, const Socket& socket, const std::string& secret, absl::Duration most) {
+absl::Status serve(const Env& env, const Socket& socket, const std::string& secret, absl::Duration most,
+                   LoadBudget* budget) {
   const Clock& clock = *env.clock;
   const absl::Duration begin = clock.since_start();
   Hello hello;
+  hello.is_busy = budget == nullptr || budget->allows(begin) ? 0 : 1;
   GLN_RETURN_IF_ERROR(env.random->fill(hello.nonce));
   GLN_RETURN_IF_ERROR(socket.write(&hello, sizeof(hello), clock, begin + kProofTime));
   Answer answer;
@@ -76,6 +78,7 @@ absl::Status serve(const Env& env, const Socket& socket, const std::string& secr
   const absl::Duration deadline = begin + most;
   GLN_RETURN_IF_ERROR(socket.write(proof.data(), proof.size(), clock, deadline));
   GLN_RETURN_IF_ERROR(answer_echoes(socket, clock, deadline));
+  const LoadBudget::Load load(budget, clock);
   GLN_RETURN_IF_ERROR(send_load(socket, clock, deadline));
   GLN_ASSIGN_OR_RETURN(const double rate, receive_load(socket, clock, deadline));
   std::array<uint8_t, 8> report{};  // whole bits per second, little endian
@@ -86,13 +89,14 @@ absl::Status serve(const Env& env, const Socket& socket, const std::string& secr
 }  // namespace
 
 MeasureServer::MeasureServer(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest,
-                             absl::Duration most)
+                             absl::Duration most, LoadBudget* budget)
     : env_(env),
       listener_(std::move(listener)),
       address_(std::move(address)),
       secret_(std::move(secret)),
       rest_(rest),
       most_(most),
+      budget_(budget),
       stop_(eventfd(0, EFD_CLOEXEC)),
       thread_([this] { run(); }) {}
 
@@ -113,7 +117,7 @@ void MeasureServer::run() {
   while (wait(listener_.fd(), -1)) {
     const absl::StatusOr<Socket> peer = listener_.accept();
     if (!peer.ok()) continue;
-    const absl::Status served = serve(env_, *peer, secret_, most_);
+    const absl::Status served = serve(env_, *peer, secret_, most_, budget_);
     if (absl::IsPermissionDenied(served)) env_.log->warning("a measurement was refused", "why", served.message());
     if (served.ok() && !wait(-1, static_cast<int>(absl::ToInt64Milliseconds(rest_)))) return;
   }
@@ -121,18 +125,18 @@ void MeasureServer::run() {
 
 absl::StatusOr<std::unique_ptr<MeasureServer>> MeasureServer::start(const Env& env, const Address& address,
                                                                     std::string secret, absl::Duration rest,
-                                                                    absl::Duration most) {
+                                                                    absl::Duration most, LoadBudget* budget) {
   if (secret.empty()) return absl::InvalidArgumentError("measurements need a secret");
   GLN_ASSIGN_OR_RETURN(Socket listener, Socket::listen(address));
   GLN_ASSIGN_OR_RETURN(Address bound, listener.local_address());
   return std::unique_ptr<MeasureServer>(
-      new MeasureServer(env, std::move(listener), std::move(bound), std::move(secret), rest, most));
+      new MeasureServer(env, std::move(listener), std::move(bound), std::move(secret), rest, most, budget));
 }
 
 absl::StatusOr<MeasuredPath> measure_path(const Env& env, const Address& peer, const std::string& secret,
-                                          absl::Duration most) {
+                                          const MeasureLimits& limits) {
   const Clock& clock = *env.clock;
-  const absl::Duration begin = clock.since_start(), deadline = begin + most;
+  const absl::Duration begin = clock.since_start(), deadline = begin + limits.most;
   GLN_ASSIGN_OR_RETURN(const Socket socket, Socket::connect(peer, clock, deadline));
   MeasuredPath path;
   path.round_trip = clock.since_start() - begin;
@@ -142,6 +146,9 @@ absl::StatusOr<MeasuredPath> measure_path(const Env& env, const Address& peer, c
   const Hello ours;
   if (hello.magic != ours.magic || hello.version != ours.version) {
     return absl::UnavailableError(absl::StrCat(peer.to_string(), " is not an agent, or an agent of another version"));
+  }
+  if (limits.can_wait && hello.is_busy != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(peer.to_string(), " has been measured enough for now"));
   }
   Answer answer;
   GLN_RETURN_IF_ERROR(env.random->fill(answer.nonce));
@@ -157,6 +164,7 @@ absl::StatusOr<MeasuredPath> measure_path(const Env& env, const Address& peer, c
     return absl::PermissionDeniedError("the peer does not know the secret");
   }
   GLN_ASSIGN_OR_RETURN(path.answer_time, usual_answer_time(socket, clock, deadline));
+  const LoadBudget::Load load(limits.budget, clock);
   GLN_ASSIGN_OR_RETURN(const double received, receive_load(socket, clock, deadline));
   GLN_RETURN_IF_ERROR(send_load(socket, clock, deadline));
   std::array<uint8_t, 8> report{};
@@ -168,8 +176,9 @@ absl::StatusOr<MeasuredPath> measure_path(const Env& env, const Address& peer, c
   return path;
 }
 
-absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret) {
-  GLN_ASSIGN_OR_RETURN(const MeasuredPath path, measure_path(env, peer, secret));
+absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret,
+                               const MeasureLimits& limits) {
+  GLN_ASSIGN_OR_RETURN(const MeasuredPath path, measure_path(env, peer, secret, limits));
   return path.bits_per_second;
 }
 

@@ -4,8 +4,9 @@
 //
 // Both sides prove that they know a secret (HMAC-SHA256 over both sides' nonces) before any load is sent. The secret
 // itself is never sent, and the load has no content. A connection ends after a limit. A server serves one connection
-// at a time and pauses after each measurement. For a fast link, one TCP stream in so short a time gives only a lower
-// bound. docs/agent.md has the format.
+// at a time and pauses after each measurement. It says in its first message whether its LoadBudget allows a
+// measurement. For a fast link, one TCP stream in so short a time gives only a lower bound. docs/agent.md has the
+// format.
 #pragma once
 
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "agent/probe/load_budget.h"
 #include "agent/probe/socket.h"
 #include "common/base/address.h"
 #include "common/base/descriptor.h"
@@ -30,11 +32,13 @@ class MeasureServer {
  public:
   // Serves on a thread of its own, "gln-measure", until destroyed. `address.host` is an IP address; port 0: any free
   // port. After each measurement the server accepts no connection for `rest`. A connection ends after `most`, which
-  // slow links may need above kMostTime. Unavailable: the port is in use.
+  // slow links may need above kMostTime. `budget` pays for the loads, and must outlive the server; null: they are not
+  // limited. Unavailable: the port is in use.
   static absl::StatusOr<std::unique_ptr<MeasureServer>> start(const Env& env, const Address& address,
                                                               std::string secret,
                                                               absl::Duration rest = absl::Seconds(1),
-                                                              absl::Duration most = kMostTime);
+                                                              absl::Duration most = kMostTime,
+                                                              LoadBudget* budget = nullptr);
   ~MeasureServer();
   MeasureServer(const MeasureServer&) = delete;
   MeasureServer& operator=(const MeasureServer&) = delete;
@@ -42,7 +46,7 @@ class MeasureServer {
 
  private:
   MeasureServer(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest,
-                absl::Duration most);
+                absl::Duration most, LoadBudget* budget);
   void run();
   bool wait(int fd, int milliseconds) const;
 
@@ -51,6 +55,7 @@ class MeasureServer {
   const Address address_;
   const std::string secret_;
   const absl::Duration rest_, most_;
+  LoadBudget* const budget_;
   const Descriptor stop_;  // an eventfd
   std::thread thread_;     // declared last, since it uses all members above
 };
@@ -65,13 +70,21 @@ struct MeasuredPath {
   absl::Duration overhead() const { return message_overhead(answer_time, round_trip); }
 };
 
-// Measures the path to a peer. Blocks for at most `most`. PermissionDenied: the peer does not know the secret.
-// FailedPrecondition: the peer is this machine. Unavailable, DeadlineExceeded: the caller may try another peer.
+struct MeasureLimits {
+  absl::Duration most = kMostTime;  // limit of the connection
+  LoadBudget* budget = nullptr;     // pays for the load; null: it is not limited
+  bool can_wait = false;            // a busy peer is not measured
+};
+
+// Measures the path to a peer. Blocks for at most `limits.most`. PermissionDenied: the peer does not know the secret.
+// FailedPrecondition: the peer is this machine. ResourceExhausted: the peer is busy, and the measurement can wait.
+// Unavailable, DeadlineExceeded: the caller may try another peer.
 absl::StatusOr<MeasuredPath> measure_path(const Env& env, const Address& peer, const std::string& secret,
-                                          absl::Duration most = kMostTime);
+                                          const MeasureLimits& limits = {});
 
 // Returns the bandwidth that measure_path() finds.
-absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret);
+absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret,
+                               const MeasureLimits& limits = {});
 
 // Returns the IP addresses of a name (such as a headless Service's), each with the port of `peers`.
 absl::StatusOr<std::vector<Address>> resolve(const Address& peers);

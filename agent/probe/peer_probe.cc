@@ -11,8 +11,10 @@
 
 namespace gleaner::probe {
 
-PeerProbe::PeerProbe(const Env& env, Options options, std::unique_ptr<MeasureServer> server)
-    : env_(env), options_(std::move(options)), server_(std::move(server)), thread_([this] { run(); }) {}
+PeerProbe::PeerProbe(const Env& env, Options options, LoadBudget& budget, std::unique_ptr<MeasureServer> server)
+    : env_(env), options_(std::move(options)), budget_(budget), server_(std::move(server)), thread_([this] {
+        run();
+      }) {}
 
 PeerProbe::~PeerProbe() {
   {
@@ -49,7 +51,7 @@ absl::StatusOr<double> PeerProbe::measure_once() {
     std::array<uint8_t, 2> dice{};
     GLN_RETURN_IF_ERROR(env_.random->fill(dice));
     const size_t chosen = (dice[0] + 256U * dice[1]) % peers.size();
-    absl::StatusOr<double> rate = measure(env_, peers[chosen], options_.secret);
+    absl::StatusOr<double> rate = measure(env_, peers[chosen], options_.secret, {.budget = &budget_});
     if (!absl::IsFailedPrecondition(rate.status())) return rate;  // FailedPrecondition: the peer was this machine
     last = absl::UnavailableError("there is no other agent");
     peers.erase(peers.begin() + static_cast<std::ptrdiff_t>(chosen));
@@ -73,10 +75,10 @@ void PeerProbe::run() {
   }
 }
 
-absl::StatusOr<std::unique_ptr<PeerProbe>> PeerProbe::start(const Env& env, Options options) {
+absl::StatusOr<std::unique_ptr<PeerProbe>> PeerProbe::start(const Env& env, Options options, LoadBudget& budget) {
   GLN_ASSIGN_OR_RETURN(std::unique_ptr<MeasureServer> server,
-                       MeasureServer::start(env, options.listen, options.secret));
-  return std::unique_ptr<PeerProbe>(new PeerProbe(env, std::move(options), std::move(server)));
+                       MeasureServer::start(env, options.listen, options.secret, absl::Seconds(1), kMostTime, &budget));
+  return std::unique_ptr<PeerProbe>(new PeerProbe(env, std::move(options), budget, std::move(server)));
 }
 
 }  // namespace gleaner::probe

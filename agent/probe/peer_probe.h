@@ -1,5 +1,6 @@
 // PeerProbe measures the speed of this node's network, from time to time, with another node's agent. It does so only
-// while no other source states the speed (set_needed). It also serves other agents' measurements.
+// while no other source states the speed (set_needed), and then does not wait until its LoadBudget allows it. It also
+// serves other agents' measurements.
 //
 // PeerProbe has two threads, the measuring one ("gln-probe") and MeasureServer's. Thread safe.
 #pragma once
@@ -29,8 +30,8 @@ class PeerProbe {
     absl::Duration retry = absl::Minutes(2);   // after a measurement that failed
   };
 
-  // Unavailable: the probe can't listen at options.listen.
-  static absl::StatusOr<std::unique_ptr<PeerProbe>> start(const Env& env, Options options);
+  // `budget` pays for all loads, and must outlive the object. Unavailable: the probe can't listen at options.listen.
+  static absl::StatusOr<std::unique_ptr<PeerProbe>> start(const Env& env, Options options, LoadBudget& budget);
   ~PeerProbe();  // waits for a measurement or name lookup in progress
   PeerProbe(const PeerProbe&) = delete;
   PeerProbe& operator=(const PeerProbe&) = delete;
@@ -41,13 +42,14 @@ class PeerProbe {
   Address address() const { return server_->address(); }  // the address at which it serves measurements
 
  private:
-  PeerProbe(const Env& env, Options options, std::unique_ptr<MeasureServer> server);
+  PeerProbe(const Env& env, Options options, LoadBudget& budget, std::unique_ptr<MeasureServer> server);
   void run();
   bool pause(absl::Duration time);
   absl::StatusOr<double> measure_once();
 
   const Env env_;
   const Options options_;
+  LoadBudget& budget_;
   const std::unique_ptr<MeasureServer> server_;
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -19,7 +19,8 @@ using Proof = std::array<uint8_t, 32>;
 struct Hello {
   std::array<char, 4> magic = {'G', 'L', 'N', 'M'};
   uint8_t version = 2;
-  std::array<uint8_t, 3> reserved = {};
+  uint8_t is_busy = 0;  // 1: the server asks clients that can wait to come again later
+  std::array<uint8_t, 2> reserved = {};
   Nonce nonce = {};
 };
 static_assert(sizeof(Hello) == 40);

@@ -76,6 +76,14 @@ bool same_peers(const std::vector<api::PeerLatency>& a, const std::vector<api::P
          });
 }
 
+// Returns whether the bandwidths are those of the same nodes and none differs by more than a tenth.
+bool same_bandwidths(const std::vector<api::PeerBandwidth>& a, const std::vector<api::PeerBandwidth>& b) {
+  return std::ranges::equal(a, b, [](const api::PeerBandwidth& before, const api::PeerBandwidth& now) {
+    return before.node == now.node && std::abs(before.bits_per_second - now.bits_per_second) <=
+                                          kNoticeable * std::max(before.bits_per_second, now.bits_per_second);
+  });
+}
+
 }  // namespace
 
 NodeProfileStatus make_status(const discover::Machine& machine, const spare::Estimate& estimate,
@@ -112,7 +120,8 @@ bool differs_noticeably(const NodeProfileStatus& published, const NodeProfileSta
       published.memory_bytes != now.memory_bytes || published.numa_nodes != now.numa_nodes ||
       published.nics != now.nics || published.gpus != now.gpus || published.paths != now.paths ||
       published.bits_per_second != now.bits_per_second || published.speed_source != now.speed_source ||
-      !same_peers(published.peers, now.peers) || !same_conditions(published.conditions, now.conditions)) {
+      !same_peers(published.peers, now.peers) || !same_bandwidths(published.peer_bandwidths, now.peer_bandwidths) ||
+      !same_conditions(published.conditions, now.conditions)) {
     return true;
   }
   return far_apart(published.spare.cpus, now.spare.cpus, now.cpus) ||

@@ -20,7 +20,8 @@ api::NodeProfileStatus make_status(const discover::Machine& machine, const spare
 
 // Returns whether a field other than the current use has changed, or a spare resource has changed noticeably: by more
 // than a tenth of the machine's resource, or to less than half or more than twice of its value. Changes below a
-// hundredth of the machine's resource do not count. A latency changes noticeably by a quarter, and 5 us at least.
+// hundredth of the machine's resource do not count. A latency changes noticeably by a quarter, and 5 us at least,
+// a measured bandwidth by a tenth.
 bool differs_noticeably(const api::NodeProfileStatus& published, const api::NodeProfileStatus& now);
 
 }  // namespace gleaner::publish

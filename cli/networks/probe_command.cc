@@ -56,7 +56,7 @@ absl::StatusOr<ProbedPath> probe_peer(const Env& env, const EndSignals& signals,
                                       const std::string& secret) {
   absl::Status failed;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const auto measured = probe::measure_path(env, peer, secret, kMostTime);
+    const auto measured = probe::measure_path(env, peer, secret, {.most = kMostTime});
     if (measured.ok()) {
       return ProbedPath{absl::ToDoubleMicroseconds(measured->round_trip) / 2, measured->bits_per_second,
                         absl::ToDoubleMicroseconds(measured->overhead())};

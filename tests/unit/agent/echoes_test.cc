@@ -133,7 +133,7 @@ TEST_F(EchoesTest, OlderVersionIsNamed) {
     (void)client.write(&hello, sizeof(hello), clock(), deadline());
     (void)client.read(&hello, 1, clock(), deadline());  // until the client ends the connection
   });
-  const absl::Status status = measure_path(env(), peer, "secret", absl::Minutes(1)).status();
+  const absl::Status status = measure_path(env(), peer, "secret", {.most = absl::Minutes(1)}).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("an agent of another version"));
 }
 

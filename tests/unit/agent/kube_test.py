@@ -129,8 +129,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made = Cluster(plane, tmp_path_factory.mktemp("kubeconfigs"))
         made.kubectl("create", "namespace", NAMESPACE)
         made.kubectl("create", "serviceaccount", "gleaner-agent", "-n", NAMESPACE)
-        made.kubectl("apply", "-f", str(ROOT / "crds" / "nodeprofile.yaml"))
-        made.kubectl("wait", "--for=condition=Established", "crd/nodeprofiles.gleaner.dev", "--timeout=20s")
+        for kind, plural in (("nodeprofile", "nodeprofiles"), ("topology", "topologies")):
+            made.kubectl("apply", "-f", str(ROOT / "crds" / f"{kind}.yaml"))
+            made.kubectl("wait", "--for=condition=Established", f"crd/{plural}.gleaner.dev", "--timeout=20s")
         made.kubectl("apply", "-f", "-", text=agent_role())
         account = f"--serviceaccount={NAMESPACE}:gleaner-agent"
         made.kubectl("create", "clusterrolebinding", "gleaner-agent", "--clusterrole=gleaner-agent", account)
@@ -315,45 +316,79 @@ def test_a_nic_faster_than_it_reports_is_an_event(cluster: Cluster, agent: Agent
     eventually(lambda: "FasterThanClaimed" in cluster.kubectl("get", "events", "-n", "default"))
 
 
-def test_agents_measure_an_unknown_speed_and_latencies(cluster: Cluster, tmp_path: Path) -> None:
-    """Both agents serve measurements; the NIC of node a does not tell its speed. Another loopback address counts as
-    another machine."""
-    cluster.kubectl("delete", "nodeprofiles", "--all")
-    secret = tmp_path / "secret"
-    secret.write_text("known to both agents")
-    secret.chmod(0o600)
-    (port,) = free_ports(1)
-    mine, other = f"127.0.0.3:{port}", f"127.0.0.4:{port}"
-    common = ["--measure-secret-file", str(secret), "--measure-listen"]
-    agents = []
+class MeasuringAgents:
+    """Agents of nodes a and c that measure each other. Another loopback address counts as another machine."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        cluster.kubectl("delete", "nodeprofiles", "--all")
+        self._cluster = cluster
+        self._folder = folder
+        self._secret = folder / "secret"
+        self._secret.write_text("known to both agents")
+        self._secret.chmod(0o600)
+        (port,) = free_ports(1)
+        self._addresses = {"a": f"127.0.0.3:{port}", "c": f"127.0.0.4:{port}"}
+        self.started: list[Agent] = []
+
+    def start(self, node: str, speed: int) -> Agent:
+        """Starts the agent of a node whose NIC reports this speed in Mbit/s, or -1."""
+        (peer,) = (address for other, address in self._addresses.items() if other != node)
+        flags = ["--measure-secret-file", str(self._secret), "--measure-listen", self._addresses[node]]
+        machine = Machine(self._folder / f"{node}-{len(self.started)}", speed)
+        agent = Agent(self._cluster, machine, node, self._cluster.token(node), *flags, "--measure-peers", peer)
+        self.started.append(agent)
+        return agent
+
+
+@pytest.fixture
+def measuring(cluster: Cluster, tmp_path: Path) -> Iterator[MeasuringAgents]:
+    agents = MeasuringAgents(cluster, tmp_path)
     try:
-        for node, speed, listen, peer in (("a", -1, mine, other), ("c", 1000, other, mine)):
-            machine = Machine(tmp_path / node, speed)
-            flags = [*common, listen, "--measure-peers", peer]
-            agents.append(Agent(cluster, machine, node, cluster.token(node), *flags))
-        # On a busy machine a measurement may be too slow; the agent tries again after two minutes.
-        measured = eventually(lambda: (now := status_of(cluster)).get("speedSource") == "Measured" and now, 300)
-        assert measured["bitsPerSecond"] > 10**6
-        assert condition(measured, "SpeedKnown")["reason"] == "Measured"
-        assert status_of(cluster, "c")["speedSource"] == "Sysfs"
-
-        # A round of latencies takes half a minute.
-        (peer,) = eventually(lambda: status_of(cluster).get("peers"), 300)
-        assert peer["node"] == "c" and 0 < peer["roundTripNanoseconds"] < 10**9
-        eventually(lambda: [entry["node"] for entry in status_of(cluster, "c").get("peers", [])] == ["a"], 300)
-        assert re.search(
-            r'^gleaner_node_probe_missing_peers\{node="a"\} 0$', agents[0].fetch(agents[0].metrics, "/metrics")[1], re.M
-        )
-        assert [agent.end() for agent in agents] == [0, 0]
-
-        agents.append(Agent(cluster, machine, "c", cluster.token("c"), *flags))
-        eventually(agents[-1].ready)
-        assert status_of(cluster, "c")["peers"][0]["node"] == "a", "a new process keeps the entries"
+        yield agents
     finally:
-        for agent in agents:
+        for agent in agents.started:
             agent.process.kill()
             agent.process.wait()
             print(agent.log.read_text())
+
+
+def test_agents_measure_an_unknown_speed_and_latencies(cluster: Cluster, measuring: MeasuringAgents) -> None:
+    agents = [measuring.start("a", -1), measuring.start("c", 1000)]
+    # On a busy machine a measurement may be too slow; the agent tries again after two minutes.
+    measured = eventually(lambda: (now := status_of(cluster)).get("speedSource") == "Measured" and now, 300)
+    assert measured["bitsPerSecond"] > 10**6
+    assert condition(measured, "SpeedKnown")["reason"] == "Measured"
+    assert status_of(cluster, "c")["speedSource"] == "Sysfs"
+
+    # A round of latencies takes half a minute.
+    (peer,) = eventually(lambda: status_of(cluster).get("peers"), 300)
+    assert peer["node"] == "c" and 0 < peer["roundTripNanoseconds"] < 10**9
+    eventually(lambda: [entry["node"] for entry in status_of(cluster, "c").get("peers", [])] == ["a"], 300)
+    assert re.search(
+        r'^gleaner_node_probe_missing_peers\{node="a"\} 0$', agents[0].fetch(agents[0].metrics, "/metrics")[1], re.M
+    )
+    assert [agent.end() for agent in agents] == [0, 0]
+
+    eventually(measuring.start("c", 1000).ready)
+    assert status_of(cluster, "c")["peers"][0]["node"] == "a", "a new process keeps the entries"
+
+
+def test_agents_measure_bandwidths_across_groups(cluster: Cluster, measuring: MeasuringAgents) -> None:
+    cluster.apply({"apiVersion": "gleaner.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "cluster"}})
+    groups = [{"name": f"rack-{node}", "level": "rack", "nodes": [node], "nodeCount": 1} for node in ("a", "c")]
+    patch = {"status": {"nodeCount": 2, "groupCount": 2, "groups": groups}}
+    assert "failed" not in patch_status(cluster, "topologies/cluster", patch, "")
+    try:
+        agents = {node: measuring.start(node, 1000) for node in ("a", "c")}
+        # Agents know each other's names after a round of latencies. The agent that begins makes the other one busy.
+        entries = eventually(
+            lambda: [e for node in agents for e in status_of(cluster, node).get("peerBandwidths", [])], 300
+        )
+        assert entries[0]["node"] in agents and entries[0]["bitsPerSecond"] > 10**6
+        served = "".join(agent.fetch(agent.metrics, "/metrics")[1] for agent in agents.values())
+        assert re.search(r'^gleaner_node_probe_bandwidth_measurements_total\{.*result="ok"\} 1$', served, re.MULTILINE)
+    finally:
+        cluster.kubectl("delete", "topologies", "cluster")
 
 
 def test_agent_outlives_the_api_server(cluster: Cluster, agent: Agent) -> None:

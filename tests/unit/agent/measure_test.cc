@@ -52,7 +52,8 @@ TEST_F(MeasureTest, MeasuresABandwidthWithinItsTimeLimit) {
 TEST_F(MeasureTest, PathHasAnAnswerTime) {
   auto server = MeasureServer::start(env(), {"0.0.0.0", 0}, "secret", absl::Milliseconds(1), absl::Minutes(1));
   ASSERT_TRUE(server.ok()) << server.status();
-  const absl::StatusOr<MeasuredPath> path = measure_path(env(), from_elsewhere(**server), "secret", absl::Minutes(1));
+  const absl::StatusOr<MeasuredPath> path =
+      measure_path(env(), from_elsewhere(**server), "secret", {.most = absl::Minutes(1)});
   ASSERT_TRUE(path.ok()) << path.status();
   EXPECT_GT(path->round_trip, absl::ZeroDuration());
   EXPECT_GE(path->answer_time, path->round_trip);
@@ -139,7 +140,8 @@ TEST_F(MeasureTest, ProbeMeasuresOnlyWhenItIsNeeded) {
   ASSERT_TRUE(other.ok());
   PeerProbe::Options options{{"127.0.0.1", 0}, from_elsewhere(**other), "secret"};
   options.first = options.retry = options.period = absl::Milliseconds(20);
-  const auto probe = PeerProbe::start(env(), options);
+  LoadBudget budget;
+  const auto probe = PeerProbe::start(env(), options, budget);
   ASSERT_TRUE(probe.ok()) << probe.status();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ((*probe)->bits_per_second(), 0) << "no measurement was requested";
@@ -154,7 +156,8 @@ TEST_F(MeasureTest, ProbeWithoutAnotherAgentMeasuresNothing) {
   const auto other = serve("secret");
   PeerProbe::Options options{{"127.0.0.1", 0}, other->address(), "secret"};
   options.first = options.retry = absl::Milliseconds(5);
-  const auto probe = PeerProbe::start(env(), options);
+  LoadBudget budget;
+  const auto probe = PeerProbe::start(env(), options, budget);
   ASSERT_TRUE(probe.ok());
   (*probe)->set_needed(true);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));

@@ -208,6 +208,16 @@ TEST_F(ProfileTest, OnlyLargeChangesOfLatenciesAreNoticeable) {
   EXPECT_TRUE(differs_noticeably(now, before));
 }
 
+TEST_F(ProfileTest, OnlyLargeChangesOfBandwidthsAreNoticeable) {
+  api::NodeProfileStatus before = status(), now = status();
+  before.peer_bandwidths = {{.node = "peer", .bits_per_second = 1e9}};
+  now.peer_bandwidths = {{.node = "peer", .bits_per_second = 1.05e9, .observed_time = absl::UnixEpoch()}};
+  EXPECT_FALSE(differs_noticeably(before, now));
+  now.peer_bandwidths[0].bits_per_second = 1.2e9;
+  EXPECT_TRUE(differs_noticeably(before, now));
+  EXPECT_TRUE(differs_noticeably(before, status())) << "the entry is gone";
+}
+
 TEST_F(ProfileTest, NewDevicesAreNoticeable) {
   const api::NodeProfileStatus before = status();
   machine_.nics[1].bits_per_second = 1e9;

@@ -130,6 +130,8 @@ NodeProfile filled_profile() {
                    .round_trip = absl::Nanoseconds(31416),
                    .lost_percent = 2,
                    .observed_time = absl::FromUnixSeconds(1769860825)}};
+  status.peer_bandwidths = {
+      {.node = "n3", .bits_per_second = 9.4e9, .observed_time = absl::FromUnixSeconds(1769860820)}};
   status.conditions = {condition("Ready", 3)};
   return profile;
 }

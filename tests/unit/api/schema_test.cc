@@ -187,9 +187,11 @@ TEST(SchemaLimitsTest, LongListsAreCut) {
   profile.status.gpus.resize(100, profile.status.gpus.front());
   profile.status.paths.resize(5000, profile.status.paths.front());
   profile.status.peers.resize(300, profile.status.peers.front());
+  profile.status.peer_bandwidths.resize(100, profile.status.peer_bandwidths.front());
   const json status = to_json(profile.status);
   EXPECT_EQ(status["nics"].size(), 256U);
   EXPECT_EQ(status["peers"].size(), 256U);
+  EXPECT_EQ(status["peerBandwidths"].size(), 64U);
   EXPECT_EQ(status["nicCount"], 300U);
   EXPECT_EQ(status["gpus"].size(), 64U);
   EXPECT_EQ(status["paths"].size(), 4096U);
