@@ -84,7 +84,7 @@ absl::Status Leadership::start(uint64_t term) {
     return status;
   }
   parts_.metrics.set_leader(true);
-  parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(), parts_.env.clock->now());
+  update_metrics();
   refreshes_.emplace("gln-fresh", kFreshen, Periodic::First::kAfterInterval, [this] { refresh(); });
   return absl::OkStatus();
 }
@@ -132,7 +132,13 @@ void Leadership::refresh() {
     parts_.env.log->warning("can't write the coordinator's EndpointSlice", "error", status.message());
     report_refusal("discovery.k8s.io/v1", "EndpointSlice", parts_.options.service, status);
   }
-  parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(), parts_.env.clock->now());
+  update_metrics();
+}
+
+void Leadership::update_metrics() {
+  const std::shared_ptr<const api::Topology> topology = parts_.cluster.topology();
+  parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(),
+                        topology == nullptr ? api::TopologyStatus() : topology->status, parts_.env.clock->now());
 }
 
 void Leadership::report_refusal(const std::string& api_version, const std::string& kind, const std::string& name,

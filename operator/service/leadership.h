@@ -55,6 +55,7 @@ class Leadership {
   void repair_bootstraps();
   // Renews certificates and the EndpointSlice, and updates metrics. Runs on the thread of refreshes_.
   void refresh();
+  void update_metrics();
   // Records an Event about an object of the operator's namespace if `status` says that the API server refuses it.
   void report_refusal(const std::string& api_version, const std::string& kind, const std::string& name,
                       const absl::Status& status);

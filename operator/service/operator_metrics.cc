@@ -17,7 +17,8 @@ OperatorMetrics::OperatorMetrics(prometheus::Registry& registry, const std::stri
       profiles_(&prometheus::BuildGauge()
                      .Name("gleaner_operator_node_profiles")
                      .Help("NodeProfiles, by whether they are recent enough for placement")
-                     .Register(registry)) {
+                     .Register(registry)),
+      topology_(registry) {
   prometheus::BuildGauge()
       .Name("gleaner_operator_info")
       .Help("1")
@@ -27,7 +28,8 @@ OperatorMetrics::OperatorMetrics(prometheus::Registry& registry, const std::stri
 }
 
 void OperatorMetrics::update(const Identity& identity,
-                             const std::vector<std::shared_ptr<const api::NodeProfile>>& profiles, absl::Time now) {
+                             const std::vector<std::shared_ptr<const api::NodeProfile>>& profiles,
+                             const api::TopologyStatus& topology, absl::Time now) {
   const auto set = [this](const char* name, const std::string& certificate) {
     if (const auto end = expiry(certificate); end.ok()) {
       expiry_->Add({{"certificate", name}}).Set(static_cast<double>(absl::ToUnixSeconds(*end)));
@@ -39,6 +41,7 @@ void OperatorMetrics::update(const Identity& identity,
   for (const auto& profile : profiles) fresh += now - profile->status.observed_time <= placement::kProfileLife;
   profiles_->Add({{"state", "fresh"}}).Set(fresh);
   profiles_->Add({{"state", "stale"}}).Set(static_cast<double>(profiles.size()) - fresh);
+  topology_.show(topology);
 }
 
 }  // namespace gleaner::operation

@@ -322,6 +322,44 @@ CASES: list[Case] = [
     ),
     ("GleanerNodeSpeedUnknown", [series('gleaner_node_speed_known{node="n1"}', "0x60")], "11m", {"node": "n1"}),
     ("GleanerNodeSpeedUnknown", [series('gleaner_node_speed_known{node="n1"}', "1x60")], "30m", None),
+    (
+        "GleanerProbesStale",
+        [
+            series('gleaner_node_probe_oldest_seconds{node="n1"}', "21700x60"),
+            series('gleaner_node_probe_peers{node="n1"}', "7x60"),
+        ],
+        "16m",
+        {"node": "n1"},
+    ),
+    # 64 peers are measured every 21 hours.
+    (
+        "GleanerProbesStale",
+        [
+            series('gleaner_node_probe_oldest_seconds{node="n1"}', "86400x60"),
+            series('gleaner_node_probe_peers{node="n1"}', "64x60"),
+        ],
+        "60m",
+        None,
+    ),
+    (
+        "GleanerProbePeersMissing",
+        [series('gleaner_node_probe_missing_peers{node="n1"}', "2x2000")],
+        "25h",
+        {"node": "n1"},
+    ),
+    (
+        "GleanerProbePeersMissing",
+        [series('gleaner_node_probe_missing_peers{node="n1"}', "2x700 0 2x2000")],
+        "25h",
+        None,
+    ),
+    (
+        "GleanerProbesRefused",
+        [series('gleaner_node_probe_refused_total{node="n1"}', "0x5 0+1x60")],
+        "50m",
+        {"node": "n1"},
+    ),
+    ("GleanerProbesRefused", [series('gleaner_node_probe_refused_total{node="n1"}', "0x10 5x60")], "50m", None),
 ]
 
 

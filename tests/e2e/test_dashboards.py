@@ -18,6 +18,7 @@ from lab.cluster import Cluster
 from lab.pods import pod
 from product import ROOT, Job, wait_until
 from prometheus_server import Prometheus
+from racks import RACK, in_racks, state_uplinks
 
 sys.path.insert(0, str(ROOT / "tests"))
 from charts.gleaner_chart import (
@@ -83,18 +84,27 @@ def start_with_a_summer(cluster: Cluster, namespace: str) -> Job:
 
 @pytest.fixture(scope="module")
 def watched(gleaner: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """A Prometheus that has seen the job's steps for a while."""
+    """A Prometheus that has seen the job's steps for a while, in a cluster of two racks with known uplinks."""
     prometheus_program("prometheus")
     gleaner.kubectl("create", "namespace", NAMESPACE)
     prometheus = Prometheus(gleaner, tmp_path_factory.mktemp("prometheus"))
+    try:
+        with in_racks(gleaner):
+            yield from watch(gleaner, prometheus)
+    finally:
+        prometheus.stop()
+        gleaner.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+def watch(gleaner: Cluster, prometheus: Prometheus) -> Iterator[Prometheus]:
+    state_uplinks(gleaner, [{"level": RACK, "bandwidth": "100Gbit"}])
     try:
         job = start_with_a_summer(gleaner, NAMESPACE)
         wait_until("Prometheus sees the job's steps", lambda: prometheus.sees(SEEN), SETTLING_SECONDS)
         yield prometheus
         job.delete()
     finally:
-        prometheus.stop()
-        gleaner.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+        state_uplinks(gleaner, [])
 
 
 SEEN = f'rate(gleaner_job_steps_total{{trainingjob="{JOB}"}}[20s]) > 0 and gleaner_job_efficiency_ratio > 0'

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Optional
 
 import pytest
 from digits import LONG, TRAIN, in_epoch, result
 from lab.cluster import Cluster
 from product import SYSTEM, Job, submit, wait_until
-
-RACK = "topology.kubernetes.io/rack"
-RACKS = {"left": ["n1", "n3", "n5"], "right": ["n2", "n4", "n6"]}
+from racks import groups, in_far_rack, in_racks, label
 
 WAIT = {"name": "gleaner.test/place"}  # a scheduling gate, by which a test chooses the machine of each worker
 ALTERNATING = [0, 2, 1, 3]  # workers of n1 to n4 in the order of ranks
@@ -36,57 +33,20 @@ dist.destroy_process_group()
 @pytest.fixture
 def racks(gleaner: Cluster) -> Iterator[Cluster]:
     """The cluster with its nodes in two racks, as its Topology shows them."""
-    label(gleaner, {node: rack for rack, nodes in RACKS.items() for node in nodes})
-    wait_until("the Topology has both racks", lambda: groups(gleaner) == RACKS)
-    try:
+    with in_racks(gleaner):
         yield gleaner
-    finally:
-        label(gleaner, {node: None for nodes in RACKS.values() for node in nodes})
-        wait_until("the Topology has no racks", lambda: groups(gleaner) == {})
-
-
-def label(cluster: Cluster, racks: dict[str, Any]) -> None:
-    for node, rack in racks.items():
-        patch = {"metadata": {"labels": {RACK: rack}}}
-        cluster.kubectl("patch", "node", node, "--type=merge", "-p", json.dumps(patch))
-
-
-def restart_operator(cluster: Cluster) -> None:
-    cluster.kubectl("rollout", "restart", "deployment/gleaner-operator", "-n", SYSTEM)
-    cluster.kubectl("rollout", "status", "deployment/gleaner-operator", "-n", SYSTEM, "--timeout=300s")
-
-
-def groups(cluster: Cluster, level: str = RACK) -> dict[str, list[str]]:
-    status = (cluster.find("topology", "cluster", "") or {}).get("status", {})
-    return {group["name"]: group["nodes"] for group in status.get("groups", []) if group["level"] == level}
 
 
 @pytest.fixture
 def far_rack(gleaner: Cluster) -> Iterator[Cluster]:
     """The cluster with n4 to n6 behind an uplink, which no label tells, and agents that have measured nothing yet."""
-    agents = ("daemonset/gleaner-agent", "-n", SYSTEM)
-
-    def select(value: Optional[str]) -> None:
-        patch = {"spec": {"template": {"spec": {"nodeSelector": {"gleaner.test/none": value}}}}}
-        gleaner.kubectl("patch", *agents, "--type=merge", "-p", json.dumps(patch))
-
-    def running() -> int:
-        return int(gleaner.get("daemonset", "gleaner-agent", SYSTEM)["status"]["currentNumberScheduled"])
-
-    def forget() -> None:
-        select("true")
-        wait_until("no agent runs", lambda: running() == 0)
-        gleaner.kubectl("delete", "nodeprofiles", "--all")
-        select(None)
-        gleaner.kubectl("rollout", "status", *agents, "--timeout=300s")
-
-    gleaner.ask("rack", "200mbit", "1000", "n4", "n5", "n6")
-    try:
-        forget()
+    with in_far_rack(gleaner, ["n4", "n5", "n6"]):
         yield gleaner
-    finally:
-        gleaner.ask("no-rack")
-        forget()
+
+
+def restart_operator(cluster: Cluster) -> None:
+    cluster.kubectl("rollout", "restart", "deployment/gleaner-operator", "-n", SYSTEM)
+    cluster.kubectl("rollout", "status", "deployment/gleaner-operator", "-n", SYSTEM, "--timeout=300s")
 
 
 def on_nodes(job: Job, *nodes: str) -> None:

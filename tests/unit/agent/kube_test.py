@@ -385,8 +385,12 @@ def test_agents_measure_bandwidths_across_groups(cluster: Cluster, measuring: Me
             lambda: [e for node in agents for e in status_of(cluster, node).get("peerBandwidths", [])], 300
         )
         assert entries[0]["node"] in agents and entries[0]["bitsPerSecond"] > 10**6
+        (node,) = agents.keys() - {entries[0]["node"]}
         served = "".join(agent.fetch(agent.metrics, "/metrics")[1] for agent in agents.values())
         assert re.search(r'^gleaner_node_probe_bandwidth_measurements_total\{.*result="ok"\} 1$', served, re.MULTILINE)
+        assert agents[node].end() == 0
+        eventually(measuring.start(node, 1000).ready)
+        assert status_of(cluster, node)["peerBandwidths"] == entries[:1], "a new process keeps the entries"
     finally:
         cluster.kubectl("delete", "topologies", "cluster")
 
