@@ -89,6 +89,7 @@ Devices read_devices(const Tree& tree, const std::string& nvml_library) {
 
   Gpus gpus = read_gpus(tree, nvml_library);
   found.gpus = std::move(gpus.list);
+  found.nvlinks = std::move(gpus.nvlinks);
   found.without_nvml = std::move(gpus.without_nvml);
   found.nvml_failures = std::move(gpus.nvml_failures);
   const bool is_switched = !found.gpus.empty() && has_nvswitch(tree);

@@ -1,6 +1,7 @@
 // Finds the NICs and GPUs of a machine, and the distances between them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ struct Devices {
   // between pods, loopbacks, and virtual functions reserved for pods.
   std::vector<api::Nic> nics;
   std::vector<api::Gpu> gpus;
-  std::vector<api::Path> paths;  // from each GPU to each NIC with a PCI address
-  std::string default_device;    // carries the default route, so its counters are the machine's traffic; empty: none
-  std::string without_nvml;      // as in Gpus
+  std::optional<std::vector<api::Nvlink>> nvlinks;  // as in Gpus
+  std::vector<api::Path> paths;                     // from each GPU to each NIC with a PCI address
+  std::string default_device;  // carries the default route, so its counters are the machine's traffic; empty: none
+  std::string without_nvml;    // as in Gpus
   std::vector<std::string> nvml_failures;  // as in Gpus
 };
 

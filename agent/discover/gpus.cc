@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "agent/discover/nvlinks.h"
 #include "agent/discover/nvml.h"
 #include "agent/discover/pci.h"
 
@@ -60,12 +61,14 @@ void complete(api::Gpu& gpu, const std::vector<api::Gpu>& on_bus) {
 Gpus read_gpus(const Tree& tree, const std::string& nvml_library) {
   Gpus gpus;
   gpus.list = read_pci_gpus(tree);
+  std::optional<std::vector<NvlinkEnds>> nvlink_ends;
   if (!gpus.list.empty() && !nvml_library.empty()) {
     absl::StatusOr<NvmlGpus> by_nvml = read_nvml_gpus(nvml_library);
     if (by_nvml.ok()) {
       for (api::Gpu& gpu : by_nvml->list) complete(gpu, gpus.list);
       gpus.list = std::move(by_nvml->list);
       gpus.nvml_failures = std::move(by_nvml->failures);
+      nvlink_ends = std::move(by_nvml->nvlinks);
     } else {
       gpus.without_nvml = std::string(by_nvml.status().message());
     }
@@ -74,6 +77,7 @@ Gpus read_gpus(const Tree& tree, const std::string& nvml_library) {
     if (gpu.uuid.empty()) gpu.uuid = gpu.pci_address;
     gpu.numa_node = read_pci_place(tree, absl::StrCat("sys/bus/pci/devices/", gpu.pci_address)).numa_node;
   }
+  if (nvlink_ends.has_value()) gpus.nvlinks = join_by_nvlinks(*nvlink_ends, gpus.list);
   std::sort(gpus.list.begin(), gpus.list.end(),
             [](const api::Gpu& a, const api::Gpu& b) { return a.pci_address < b.pci_address; });
   return gpus;

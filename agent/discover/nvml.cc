@@ -1,95 +1,18 @@
 #include "agent/discover/nvml.h"
 
-#include <dlfcn.h>
-
+#include <algorithm>
 #include <array>
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "agent/discover/nvml_library.h"
 #include "agent/discover/pci.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::discover {
 namespace {
-
-// The part of NVML's C interface that this file uses, with the published layout (nvml.h of CUDA 9 and later). NVML
-// keeps these entry points and sizes; a changed one gets a new version in its name.
-using Device = struct NvmlDevice*;
-constexpr int kSuccess = 0, kNotSupported = 3, kFunctionNotFound = 13, kGpuIsLost = 15;  // nvmlReturn_t
-constexpr unsigned kTextBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE
-
-struct PciInfo {  // nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3
-  char bus_id_legacy[16];
-  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
-  char bus_id[32];
-};
-static_assert(sizeof(PciInfo) == 68);
-
-struct MemoryInfo {  // nvmlMemory_t of nvmlDeviceGetMemoryInfo
-  unsigned long long total, free, used;
-};
-static_assert(sizeof(MemoryInfo) == 24);
-
-struct Close {
-  void operator()(void* library) const { dlclose(library); }
-};
-
-class Nvml {
- public:
-  static absl::StatusOr<Nvml> open(const std::string& path) {
-    Nvml nvml;
-    nvml.library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
-    if (nvml.library_ == nullptr) {
-      const char* why = dlerror();
-      return absl::NotFoundError(absl::StrCat("no NVML: ", why == nullptr ? path : why));
-    }
-    const bool whole = nvml.find("nvmlInit_v2", nvml.init) && nvml.find("nvmlShutdown", nvml.shutdown) &&
-                       nvml.find("nvmlDeviceGetCount_v2", nvml.count) &&
-                       nvml.find("nvmlDeviceGetHandleByIndex_v2", nvml.handle);
-    const bool has_uuid = nvml.find("nvmlDeviceGetUUID", nvml.uuid);
-    const bool has_address = nvml.find("nvmlDeviceGetPciInfo_v3", nvml.pci_info);
-    nvml.find("nvmlErrorString", nvml.error_string);
-    nvml.find("nvmlDeviceGetName", nvml.name);
-    nvml.find("nvmlDeviceGetMemoryInfo", nvml.memory_info);
-    if (!whole || (!has_uuid && !has_address)) {
-      return absl::UnavailableError(absl::StrCat(path, " lacks functions that NVML of CUDA 9 and later has"));
-    }
-    return nvml;
-  }
-
-  absl::Status check(int code, const char* what) const {
-    if (code == kSuccess) return absl::OkStatus();
-    return absl::UnavailableError(absl::StrCat("NVML: ", what, ": ", text_of(code)));
-  }
-
-  std::string text_of(int code) const {
-    return error_string == nullptr ? absl::StrCat("error ", code) : std::string(error_string(code));
-  }
-
-  // Null: the library lacks the function.
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  const char* (*error_string)(int) = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*handle)(unsigned, Device*) = nullptr;
-  int (*uuid)(Device, char*, unsigned) = nullptr;
-  int (*name)(Device, char*, unsigned) = nullptr;
-  int (*pci_info)(Device, PciInfo*) = nullptr;
-  int (*memory_info)(Device, MemoryInfo*) = nullptr;
-
- private:
-  template <typename Function>
-  bool find(const char* symbol, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library_.get(), symbol));
-    return function != nullptr;
-  }
-
-  std::unique_ptr<void, Close> library_;
-};
 
 // Reads one GPU, and records the fields that NVML fails to read.
 class GpuReader {
@@ -98,20 +21,23 @@ class GpuReader {
 
   // Returns nothing if NVML has lost the GPU or cannot identify it.
   std::optional<api::Gpu> read() {
-    if (const int code = nvml_.handle(index_, &device_); code != kSuccess) return leave_out(nvml_.text_of(code));
-    std::array<char, kTextBytes> text{};
-    PciInfo pci{};
-    MemoryInfo memory{};
+    if (const int code = nvml_.handle(index_, &device_); code != nvml::kSuccess) return leave_out(nvml_.text_of(code));
+    std::array<char, nvml::kTextBytes> text{};
+    Nvml::PciInfo pci{};
+    Nvml::MemoryInfo memory{};
     api::Gpu gpu;
-    if (get("UUID", nvml_.uuid, text.data(), kTextBytes)) gpu.uuid = text.data();
-    if (get("model", nvml_.name, text.data(), kTextBytes)) gpu.model = text.data();
+    if (get("UUID", nvml_.uuid, text.data(), nvml::kTextBytes)) gpu.uuid = text.data();
+    if (get("model", nvml_.name, text.data(), nvml::kTextBytes)) gpu.model = text.data();
     if (get("PCI address", nvml_.pci_info, &pci)) gpu.pci_address = normal_pci_address(pci.bus_id);
     if (get("memory size", nvml_.memory_info, &memory)) gpu.memory_bytes = memory.total;
-    if (lost_) return leave_out(nvml_.text_of(kGpuIsLost));
+    read_mig(gpu);
+    read_nvlinks();
+    if (lost_) return leave_out(nvml_.text_of(nvml::kGpuIsLost));
     if (gpu.uuid.empty() && gpu.pci_address.empty()) return leave_out("it has neither UUID nor PCI address");
     return gpu;
   }
 
+  const NvlinkEnds& nvlinks() const { return nvlinks_; }
   const std::vector<std::string>& failures() const { return failures_; }
 
  private:
@@ -120,22 +46,95 @@ class GpuReader {
     return std::nullopt;
   }
 
+  void read_mig(api::Gpu& gpu) {
+    constexpr char kField[] = "number of MIG instances";
+    unsigned now = 0, pending = 0, most = 0, instances = 0;
+    gpu.mig = get_new("MIG mode", nvml_.mig_mode, &now, &pending) && now == nvml::kEnabled;
+    if (!gpu.mig || !get_new(kField, nvml_.most_mig_instances, &most)) return;
+    for (unsigned i = 0; i < most; ++i) {
+      Nvml::Device instance = nullptr;
+      const int code = call(nvml_.mig_instance, i, &instance);
+      if (code == nvml::kNotFound) continue;  // there are fewer than there may be
+      if (!is_read(kField, code, is_absent(code))) return;
+      ++instances;
+    }
+    gpu.mig_instances = instances;
+  }
+
+  // Finds active links as NCCL does (NVIDIA/nccl, src/graph/xml.cc, ncclTopoGetXmlFromGpu). Asking for the capability
+  // trains a link, so it comes first.
+  void read_nvlinks() {
+    for (unsigned link = 0; link < nvml::kMostLinks; ++link) {
+      unsigned has_peer_access = 0, state = 0;
+      if (!get_of_link("capability", nvml_.link_capability, link, nvml::kPeerAccess, &has_peer_access)) continue;
+      if (has_peer_access == 0 || !get_of_link("state", nvml_.link_state, link, &state)) continue;
+      if (state == nvml::kEnabled) read_other_end(link);
+    }
+    if (nvlinks_.to_switches == 0 && nvlinks_.to_devices.empty()) return;
+    Nvml::FieldValue speed{.field_id = nvml::kLinkSpeed};
+    if (!get_new("speed of NVLinks", nvml_.field_values, 1, &speed)) return;
+    if (!is_read("speed of NVLinks", speed.code, is_absent(speed.code)) || speed.type != nvml::kUnsignedInt) return;
+    nvlinks_.bits_per_second = speed.value.unsigned_int * 8e6;
+  }
+
+  // A virtual machine does not show the address of an NVSwitch, and old drivers do not tell the type.
+  void read_other_end(unsigned link) {
+    int type = 0;
+    if (get_of_link("remote type", nvml_.link_remote_type, link, &type) && type == nvml::kSwitch) {
+      ++nvlinks_.to_switches;
+      return;
+    }
+    Nvml::PciInfo pci{};
+    if (get_of_link("remote PCI address", nvml_.link_remote_pci_info, link, &pci)) {
+      ++nvlinks_.to_devices[normal_pci_address(pci.bus_id)];
+    }
+  }
+
   // A field that NVML does not support is absent without a failure: memory, for example, where the GPU shares the
   // CPU's.
   template <typename Function, typename... Arguments>
   bool get(absl::string_view field, Function function, Arguments... arguments) {
-    const int code = function == nullptr ? kFunctionNotFound : function(device_, arguments...);
-    if (code == kGpuIsLost) lost_ = true;
-    if (code != kSuccess && code != kNotSupported) {
-      failures_.push_back(absl::StrCat("GPU ", index_, " has no ", field, ": ", nvml_.text_of(code)));
-    }
-    return code == kSuccess;
+    const int code = call(function, arguments...);
+    return is_read(field, code, code == nvml::kNotSupported);
+  }
+
+  // Reads a field that earlier drivers lack, which is no failure either.
+  template <typename Function, typename... Arguments>
+  bool get_new(absl::string_view field, Function function, Arguments... arguments) {
+    const int code = call(function, arguments...);
+    return is_read(field, code, is_absent(code));
+  }
+
+  // The same for a link. An invalid argument is the number of a link that the GPU does not have.
+  template <typename Function, typename... Arguments>
+  bool get_of_link(absl::string_view field, Function function, Arguments... arguments) {
+    const int code = call(function, arguments...);
+    return is_read(absl::StrCat(field, " of an NVLink"), code, is_absent(code) || code == nvml::kInvalidArgument);
+  }
+
+  static bool is_absent(int code) { return code == nvml::kNotSupported || code == nvml::kFunctionNotFound; }
+
+  template <typename Function, typename... Arguments>
+  int call(Function function, Arguments... arguments) {
+    const int code = function == nullptr ? nvml::kFunctionNotFound : function(device_, arguments...);
+    if (code == nvml::kGpuIsLost) lost_ = true;
+    return code;
+  }
+
+  // Records each failing field once, also if it fails for several links.
+  bool is_read(absl::string_view field, int code, bool is_silent) {
+    if (code == nvml::kSuccess) return true;
+    std::string failure = absl::StrCat("GPU ", index_, " has no ", field, ": ", nvml_.text_of(code));
+    const bool is_known = std::find(failures_.begin(), failures_.end(), failure) != failures_.end();
+    if (!is_silent && !is_known) failures_.push_back(std::move(failure));
+    return false;
   }
 
   const Nvml& nvml_;
   const unsigned index_;
-  Device device_ = nullptr;
+  Nvml::Device device_ = nullptr;
   bool lost_ = false;
+  NvlinkEnds nvlinks_;
   std::vector<std::string> failures_;
 };
 
@@ -146,7 +145,10 @@ absl::StatusOr<NvmlGpus> read_each_gpu(const Nvml& nvml) {
   gpus.list.reserve(count);
   for (unsigned i = 0; i < count; ++i) {
     GpuReader reader(nvml, i);
-    if (std::optional<api::Gpu> gpu = reader.read()) gpus.list.push_back(*std::move(gpu));
+    if (std::optional<api::Gpu> gpu = reader.read()) {
+      gpus.list.push_back(*std::move(gpu));
+      gpus.nvlinks.push_back(reader.nvlinks());
+    }
     gpus.failures.insert(gpus.failures.end(), reader.failures().begin(), reader.failures().end());
   }
   return gpus;

@@ -97,6 +97,7 @@ NodeProfileStatus make_status(const discover::Machine& machine, const spare::Est
   status.numa_nodes = machine.processors.numa_nodes;
   status.nics = machine.nics;
   status.gpus = machine.gpus;
+  status.nvlinks = machine.nvlinks;
   status.paths = machine.paths;
   status.bits_per_second = estimate.speed.bits_per_second;
   status.speed_source = estimate.speed.source;
@@ -118,9 +119,10 @@ NodeProfileStatus make_status(const discover::Machine& machine, const spare::Est
 bool differs_noticeably(const NodeProfileStatus& published, const NodeProfileStatus& now) {
   if (published.agent_version != now.agent_version || published.cpus != now.cpus ||
       published.memory_bytes != now.memory_bytes || published.numa_nodes != now.numa_nodes ||
-      published.nics != now.nics || published.gpus != now.gpus || published.paths != now.paths ||
-      published.bits_per_second != now.bits_per_second || published.speed_source != now.speed_source ||
-      !same_peers(published.peers, now.peers) || !same_bandwidths(published.peer_bandwidths, now.peer_bandwidths) ||
+      published.nics != now.nics || published.gpus != now.gpus || published.nvlinks != now.nvlinks ||
+      published.paths != now.paths || published.bits_per_second != now.bits_per_second ||
+      published.speed_source != now.speed_source || !same_peers(published.peers, now.peers) ||
+      !same_bandwidths(published.peer_bandwidths, now.peer_bandwidths) ||
       !same_conditions(published.conditions, now.conditions)) {
     return true;
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/discover/devices.h"
+#include "agent/discover/nvml.h"
 #include "common/api/node_profile.h"
 #include "common/base/file.h"
 #include "common/base/names.h"
@@ -27,11 +28,11 @@ absl::StatusOr<machine::Machine> read_machine_file(const std::string& file) {
 }
 
 absl::StatusOr<machine::Machine> read_this_machine() {
-  // NVML tells nothing that the choice needs.
-  discover::Devices devices = discover::read_devices(discover::Tree("/"), /*nvml_library=*/"");
+  discover::Devices devices = discover::read_devices(discover::Tree("/"), discover::kNvmlLibrary);
   api::NodeProfileStatus profile;
   profile.nics = std::move(devices.nics);
   profile.gpus = std::move(devices.gpus);
+  profile.nvlinks = std::move(devices.nvlinks);
   profile.paths = std::move(devices.paths);
   machine::Machine machine = machine::machine_of(profile);
   const absl::Status status = machine::check(machine);

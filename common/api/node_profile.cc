@@ -56,6 +56,9 @@ void read_gpu(const Fields& fields, Gpu& gpu) {
   fields.number("numaNode", gpu.numa_node);
   fields.text("pciSwitch", gpu.pci_switch);
   fields.number("nvlinkGroup", gpu.nvlink_group);
+  fields.whole("nvlinkBitsPerSecond", gpu.nvlink_bits_per_second);
+  fields.flag("mig", gpu.mig);
+  fields.number("migInstances", gpu.mig_instances);
 }
 
 json to_json(const Gpu& gpu) {
@@ -65,7 +68,22 @@ json to_json(const Gpu& gpu) {
   if (gpu.numa_node >= 0) object["numaNode"] = gpu.numa_node;
   if (!gpu.pci_switch.empty()) object["pciSwitch"] = shortened(gpu.pci_switch, kMaxWord);
   if (gpu.nvlink_group >= 0) object["nvlinkGroup"] = gpu.nvlink_group;
+  if (gpu.nvlink_bits_per_second > 0) object["nvlinkBitsPerSecond"] = whole_number(gpu.nvlink_bits_per_second);
+  if (gpu.mig) object["mig"] = true;
+  if (gpu.mig_instances > 0) object["migInstances"] = gpu.mig_instances;
   return object;
+}
+
+void read_nvlink(const Fields& fields, Nvlink& nvlink) {
+  fields.texts("gpus", nvlink.gpus);
+  fields.number("links", nvlink.links, 1);
+  fields.whole("bitsPerSecond", nvlink.bits_per_second);
+}
+
+json to_json(const Nvlink& nvlink) {
+  json gpus = json::array();
+  for (const std::string& uuid : nvlink.gpus) gpus.push_back(required_text(uuid, kMaxId));
+  return {{"gpus", std::move(gpus)}, {"links", nvlink.links}, {"bitsPerSecond", whole_number(nvlink.bits_per_second)}};
 }
 
 void read_path(const Fields& fields, Path& path) {
@@ -130,6 +148,7 @@ void read_status(const Fields& fields, NodeProfileStatus& status) {
   fields.number("numaNodes", status.numa_nodes);
   fields.list("nics", status.nics, read_nic);
   fields.list("gpus", status.gpus, read_gpu);
+  if (fields.find("nvlinks") != nullptr) fields.list("nvlinks", status.nvlinks.emplace(), read_nvlink);
   fields.list("paths", status.paths, read_path);
   fields.whole("bitsPerSecond", status.bits_per_second);
   fields.choice<SpeedSource>("speedSource", kSpeedSources, status.speed_source);
@@ -146,6 +165,7 @@ void read_status(const Fields& fields, NodeProfileStatus& status) {
 // The longest lists that the schema allows.
 constexpr size_t kMaxNics = 256;
 constexpr size_t kMaxGpus = 64;
+constexpr size_t kMaxNvlinks = kMaxGpus * (kMaxGpus - 1) / 2;
 constexpr size_t kMaxPaths = 4096;
 constexpr size_t kMaxPeers = 256;
 constexpr size_t kMaxPeerBandwidths = 64;
@@ -191,6 +211,7 @@ json to_json(const NodeProfileStatus& status) {
                  {"peers", to_list(status.peers, kMaxPeers)},
                  {"peerBandwidths", to_list(status.peer_bandwidths, kMaxPeerBandwidths)},
                  {"conditions", to_list(status.conditions, kMaxConditions)}};
+  if (status.nvlinks.has_value()) object["nvlinks"] = to_list(*status.nvlinks, kMaxNvlinks);
   if (status.observed_time != absl::InfinitePast()) object["observedTime"] = format_time(status.observed_time);
   if (!status.agent_version.empty()) object["agentVersion"] = shortened(status.agent_version, kMaxId);
   if (status.cpu_pressure >= 0) object["cpuPressure"] = decimal_text(status.cpu_pressure);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,19 @@ struct Gpu {
   // PCI address of the PCIe switch that is next to the CPU on the way to the device; empty: none is visible. All
   // devices behind a switch share its link to the CPU.
   std::string pci_switch;
-  int nvlink_group = -1;  // GPUs with the same number reach each other through NVSwitches; -1: unknown
+  int nvlink_group = -1;              // GPUs with the same number reach each other through NVSwitches; -1: unknown
+  double nvlink_bits_per_second = 0;  // each way, of all NVLinks to GPUs and NVSwitches together; 0: none, or unknown
+  bool mig = false;                   // in MIG mode: its instances can't reach other GPUs' memory
+  uint32_t mig_instances = 0;         // 0: none, or unknown
   bool operator==(const Gpu&) const = default;
+};
+
+// The NVLinks that join two GPUs directly, without an NVSwitch.
+struct Nvlink {
+  std::vector<std::string> gpus;  // uuids of the two GPUs
+  uint32_t links = 0;
+  double bits_per_second = 0;  // each way, of these links together; 0: unknown
+  bool operator==(const Nvlink&) const = default;
 };
 
 // NCCL's distances between a GPU and a NIC, nearest first: the same device, one PCIe switch, several switches, through
@@ -86,6 +98,7 @@ struct NodeProfileStatus {
   uint32_t numa_nodes = 1;
   std::vector<Nic> nics;
   std::vector<Gpu> gpus;
+  std::optional<std::vector<Nvlink>> nvlinks;  // an entry for each two GPUs with NVLinks; nullopt: unknown
   std::vector<Path> paths;
   double bits_per_second = 0;  // each way: the speed of the NIC with the default route; 0: unknown
   SpeedSource speed_source = SpeedSource::kUnknown;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr char kUnable[] =
     "Gleaner does not go this way yet: its GPUs reduce-scatter, or each copies its gradient to host memory";
+constexpr char kMigAlone[] = "instances of GPUs in MIG mode can't reach the memory of other GPUs";
 constexpr char kNothingSent[] = "the worker sends nothing to other workers, so no NIC carries a gradient";
 
 std::vector<uint32_t> all_gpus(const Machine& machine) {
@@ -22,6 +23,10 @@ std::vector<uint32_t> all_gpus(const Machine& machine) {
 }
 
 bool is_at_nic(const Machine& machine, const Gpu& gpu) { return gpu.at.has_value() && has_nic(machine, *gpu.at); }
+
+bool has_mig(const Machine& machine) {
+  return std::any_of(machine.gpus.begin(), machine.gpus.end(), [](const Gpu& gpu) { return gpu.is_mig; });
+}
 
 // Returns the number of switches with GPUs, and of GPUs with lanes of their own.
 size_t count_places(const Machine& machine) {
@@ -57,13 +62,21 @@ void send_from_host(const Machine& machine, Loads& loads, double share) {
   for (const uint32_t nic : nics) loads.send_from_host(nic, share * parts[nic]);
 }
 
-// Adds the NVLink's part of a sum at roots, of which each makes a share. A root receives its share of all others, and
-// sends it to all others; as one of these others it sends and receives the shares of other roots. With equal shares at
-// all GPUs this is a reduce-scatter and an all-gather.
-void sum_by_nvlink(const Machine& machine, Loads& loads, const std::vector<double>& share_of_gpu) {
-  const double others = static_cast<double>(machine.gpus.size()) - 1;
-  for (uint32_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
-    loads.add_nvlink(gpu, share_of_gpu[gpu] * others + (1 - share_of_gpu[gpu]));
+// Adds the NVLink's part of a sum of these GPUs at roots, of which each makes a share. Each two GPUs exchange the
+// shares of both: a root receives its share of all others, and sends it to all others. With equal shares at all GPUs
+// this is a reduce-scatter and an all-gather. Without an NVSwitch the busiest of a GPU's links counts, and the
+// bandwidth of links to other GPUs is idle.
+void sum_by_nvlink(const NvlinkGroup& group, const std::vector<uint32_t>& gpus, const std::vector<double>& share_of_gpu,
+                   Loads& loads) {
+  for (const uint32_t gpu : gpus) {
+    double sum = 0, most = 0;
+    for (const uint32_t other : gpus) {
+      if (other == gpu) continue;
+      const double exchanged = share_of_gpu[gpu] + share_of_gpu[other];
+      sum += exchanged;
+      most = std::max(most, exchanged);
+    }
+    loads.add_nvlink(gpu, group.is_direct ? most * static_cast<double>(group.gpus.size() - 1) : sum);
   }
 }
 
@@ -88,8 +101,9 @@ Candidate copy(const Machine& machine, const Step& step) {
   Loads loads(machine);
   for (const uint32_t gpu : all_gpus(machine)) loads.copy_to_host(gpu, 1);
   send_from_host(machine, loads, step.network_share);
-  candidate.why = machine.gpus.size() == 1 ? "A machine with one GPU has nothing to sum before the copy."
-                                           : "GPUs exchange nothing, so only the copies load the PCIe links.";
+  candidate.why = has_mig(machine) ? "GPUs in MIG mode exchange nothing, so each instance copies its gradient."
+                  : machine.gpus.size() == 1 ? "A machine with one GPU has nothing to sum before the copy."
+                                             : "GPUs exchange nothing, so only the copies load the PCIe links.";
   finish(candidate, loads, step);
   return candidate;
 }
@@ -151,9 +165,9 @@ Candidate reduce_scatter(const Machine& machine, const Step& step) {
     return candidate;
   }
   Loads loads(machine);
-  if (nvlink_of(machine, all_gpus(machine)) != nullptr) {
+  if (const NvlinkGroup* group = nvlink_of(machine, all_gpus(machine)); group != nullptr) {
     candidate.unable.clear();
-    sum_by_nvlink(machine, loads, std::vector<double>(machine.gpus.size(), 1 / count));
+    sum_by_nvlink(*group, all_gpus(machine), std::vector<double>(machine.gpus.size(), 1 / count), loads);
     candidate.why = "NVLink sums, and every GPU copies an equal part, so all PCIe switches carry the same.";
   } else {
     // A ring passes each GPU's link, and leaves and enters each switch once.
@@ -183,12 +197,11 @@ Loads cpu_assisted_loads(const Machine& machine, const Step& step, double brute_
   }
   for (const std::vector<uint32_t>& gpus : gpus_by_switch(machine)) {
     const auto n = static_cast<double>(gpus.size());
-    const bool by_nvlink = nvlink_of(machine, gpus) != nullptr;
+    // Reduce-scatter and all-gather: steps 1 and 6 of §4.2.1. The rest of Eq. 9 are the copies.
+    const NvlinkGroup* group = nvlink_of(machine, gpus);
+    if (group != nullptr) sum_by_nvlink(*group, gpus, std::vector<double>(machine.gpus.size(), y / n), loads);
     for (const uint32_t gpu : gpus) {
-      // Reduce-scatter and all-gather: steps 1 and 6 of §4.2.1. The rest of Eq. 9 are the copies.
-      const double inside = 2 * (n - 1) / n * y;
-      if (by_nvlink) loads.add_nvlink(gpu, inside);
-      if (!by_nvlink) loads.add_gpu(gpu, inside);
+      if (group == nullptr) loads.add_gpu(gpu, 2 * (n - 1) / n * y);
       loads.copy_to_host(gpu, y / n + brute_force_share);
     }
   }
@@ -218,12 +231,12 @@ Candidate gpu_direct(const Machine& machine, const Step& step) {
     const Nic& found = machine.nics[nic];
     if (found.is_rdma && found.at.has_value() && !gpus[*found.at].empty()) nics.push_back(nic);
   }
-  const bool by_nvlink = nvlink_of(machine, all_gpus(machine)) != nullptr;
+  const NvlinkGroup* group = nvlink_of(machine, all_gpus(machine));
   if (step.network_share == 0) {
     candidate.impossible = kNothingSent;
   } else if (nics.empty()) {
     candidate.impossible = "no GPU is known to share a PCIe switch with an RDMA NIC";
-  } else if (!by_nvlink && count_places(machine) > 1) {
+  } else if (group == nullptr && count_places(machine) > 1) {
     candidate.impossible = "no NVLink joins all GPUs, and some are not at the NIC's PCIe switch";
   }
   if (!candidate.is_possible()) return candidate;
@@ -244,9 +257,9 @@ Candidate gpu_direct(const Machine& machine, const Step& step) {
     if (share_of_gpu[gpu] > 0) candidate.roots.push_back(gpu);
   }
   const auto count = static_cast<double>(machine.gpus.size());
-  if (by_nvlink) sum_by_nvlink(machine, loads, share_of_gpu);
+  if (group != nullptr) sum_by_nvlink(*group, all_gpus(machine), share_of_gpu, loads);
   for (const uint32_t gpu : all_gpus(machine)) {
-    if (!by_nvlink) loads.add_gpu(gpu, 2 * (count - 1) / count);
+    if (group == nullptr) loads.add_gpu(gpu, 2 * (count - 1) / count);
   }
   candidate.why = absl::StrCat("NICs read and write the memory of ", names_of(machine, candidate.roots),
                                ", so gradients pass no link between a PCIe switch and a CPU.");
@@ -345,7 +358,7 @@ Candidate with_roots(const Machine& machine, const Step& step, std::vector<uint3
   std::vector<double> share_of_gpu(machine.gpus.size());
   for (const uint32_t root : candidate.roots) share_of_gpu[root] = 1 / static_cast<double>(candidate.roots.size());
   Loads loads(machine);
-  sum_by_nvlink(machine, loads, share_of_gpu);
+  sum_by_nvlink(*nvlink_of(machine, all_gpus(machine)), all_gpus(machine), share_of_gpu, loads);
   for (const uint32_t root : candidate.roots) loads.copy_to_host(root, share_of_gpu[root]);
   send_from_host(machine, loads, step.network_share);
   finish(candidate, loads, step);
@@ -359,8 +372,15 @@ double cpu_assisted_seconds(const Machine& machine, const Step& step, double bru
 }
 
 std::vector<Candidate> candidates(const Machine& machine, const Step& step) {
-  return {copy(machine, step),         roots(machine, step),      reduce_scatter(machine, step),
-          cpu_assisted(machine, step), gpu_direct(machine, step), sub_nodes(machine, step)};
+  std::vector<Candidate> candidates = {copy(machine, step),           roots(machine, step),
+                                       reduce_scatter(machine, step), cpu_assisted(machine, step),
+                                       gpu_direct(machine, step),     sub_nodes(machine, step)};
+  for (Candidate& candidate : candidates) {
+    if (has_mig(machine) && candidate.way != Way::kCopy) {
+      candidate = {.way = candidate.way, .impossible = kMigAlone, .unable = kUnable};
+    }
+  }
+  return candidates;
 }
 
 }  // namespace gleaner::machine

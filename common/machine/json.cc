@@ -94,9 +94,10 @@ absl::Status read_gpus(const Json& list, const Names& switches, Machine& machine
   GLN_ASSIGN_OR_RETURN(const Json::array_t* entries, read_list(list, "\"gpus\"", "objects with \"name\""));
   for (const Json& entry : *entries) {
     const std::string what = absl::StrCat("GPU ", machine.gpus.size());
-    GLN_RETURN_IF_ERROR(check_fields(entry, what, {"name"}, {"switch", "numa", "bandwidth", "assumed"}));
+    GLN_RETURN_IF_ERROR(check_fields(entry, what, {"name"}, {"switch", "numa", "bandwidth", "assumed", "mig"}));
     Gpu gpu;
     GLN_RETURN_IF_ERROR(read_device(entry, what, machine, switches, kAssumedPcie, gpu));
+    GLN_ASSIGN_OR_RETURN(gpu.is_mig, read_flag(entry, "mig", what));
     machine.gpus.push_back(std::move(gpu));
   }
   return absl::OkStatus();
@@ -121,8 +122,9 @@ absl::Status read_nvlink(const Json& list, Machine& machine) {
   for (uint32_t i = 0; i < machine.gpus.size(); ++i) gpus.emplace(machine.gpus[i].name, i);
   for (const Json& entry : *entries) {
     const std::string what = absl::StrCat("NVLink group ", machine.nvlink.size());
-    GLN_RETURN_IF_ERROR(check_fields(entry, what, {"gpus"}, {"bandwidth", "assumed"}));
+    GLN_RETURN_IF_ERROR(check_fields(entry, what, {"gpus"}, {"bandwidth", "assumed", "direct"}));
     NvlinkGroup group;
+    GLN_ASSIGN_OR_RETURN(group.is_direct, read_flag(entry, "direct", what));
     const std::string where = absl::StrCat(what, ": \"gpus\"");
     GLN_ASSIGN_OR_RETURN(const Json::array_t* members, read_list(entry["gpus"], where, "names of GPUs"));
     for (const Json& member : *members) {
@@ -210,7 +212,11 @@ Json to_json(const Machine& machine) {
     write_speed(object, node.bandwidth);
     root["switches"].push_back(std::move(object));
   }
-  for (const Gpu& gpu : machine.gpus) root["gpus"].push_back(device_json(machine, gpu));
+  for (const Gpu& gpu : machine.gpus) {
+    Json object = device_json(machine, gpu);
+    if (gpu.is_mig) object["mig"] = true;
+    root["gpus"].push_back(std::move(object));
+  }
   for (const Nic& nic : machine.nics) {
     Json object = device_json(machine, nic);
     object["rdma"] = nic.is_rdma;
@@ -220,6 +226,7 @@ Json to_json(const Machine& machine) {
     Json object = {{"gpus", Json::array()}};
     for (const uint32_t gpu : group.gpus) object["gpus"].push_back(machine.gpus[gpu].name);
     write_speed(object, group.bandwidth);
+    if (group.is_direct) object["direct"] = true;
     root["nvlink"].push_back(std::move(object));
   }
   const std::pair<const char*, const Bandwidth*> shared[] = {

@@ -29,6 +29,7 @@ struct Bandwidth {
 inline constexpr double kAssumedPcie = 105e9;
 inline constexpr double kAssumedAcross = 80e9;
 inline constexpr double kAssumedNvlink = 1.2e12;
+inline constexpr double kAssumedOneNvlink = kAssumedNvlink / 6;  // a V100 has six
 inline constexpr double kAssumedNic = 100e9;
 
 struct Switch {
@@ -43,6 +44,7 @@ struct Gpu {
   std::optional<uint32_t> at;  // index of its switch; none: it has lanes of its own to a CPU
   int numa_node = -1;          // with a switch: as the switch
   Bandwidth bandwidth;         // between GPU and switch or CPU: b(N, S)
+  bool is_mig = false;         // in MIG mode: its instances reach no other GPU
   bool operator==(const Gpu&) const = default;
 };
 
@@ -55,10 +57,13 @@ struct Nic {
   bool operator==(const Nic&) const = default;
 };
 
-// GPUs that reach each other by NVLink, directly or through NVSwitches.
+// GPUs that reach each other by NVLink, through NVSwitches or directly.
 struct NvlinkGroup {
   std::vector<uint32_t> gpus;
-  Bandwidth bandwidth;  // of all NVLinks of one GPU
+  Bandwidth bandwidth;  // of all NVLinks of one GPU to the group
+  // Links join each two GPUs of the group, with an equal part of the bandwidth for each other GPU. Else all of a GPU's
+  // bandwidth is there for any other GPU, as with NVSwitches.
+  bool is_direct = false;
   bool operator==(const NvlinkGroup&) const = default;
 };
 

@@ -1,7 +1,7 @@
 // Makes a Machine of the profile that an agent writes of a node, and lists what the profile can't tell. Pure.
 //
-// A profile has the PCIe switches of GPUs and NICs, their NUMA nodes, GPUs that NVSwitches join, and speeds of NICs. It
-// has no bandwidth of PCIe or NVLink, so these are assumed.
+// A profile has the PCIe switches of GPUs and NICs, their NUMA nodes, NVLinks and the speeds of NICs. It has no
+// bandwidth of PCIe, so this is assumed, as is that of NVLinks where NVML does not tell it.
 #pragma once
 
 #include "common/api/node_profile.h"
@@ -10,7 +10,7 @@
 namespace gleaner::machine {
 
 // Returns the machine, which check() refuses if it has no GPU. Its NICs are those that carry gradients: the fastest
-// RDMA devices, or without one the interface of the default route.
+// RDMA devices, or without one the interface of the default route. Leaves out GPUs in MIG mode, unless all are.
 Machine machine_of(const api::NodeProfileStatus& profile);
 
 // Returns the assumed bandwidth of copies between GPUs at different switches: as much of the slowest GPU's bandwidth as

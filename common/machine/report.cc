@@ -35,7 +35,8 @@ std::string nvlink_words(const Machine& machine) {
 
 std::string summary_of(const Machine& machine, const Choice& choice) {
   const SwitchCounts& counts = choice.switches;
-  std::string text = absl::StrCat(counted(machine.gpus.size(), "GPU"), ", ");
+  const bool is_mig = std::all_of(machine.gpus.begin(), machine.gpus.end(), [](const Gpu& gpu) { return gpu.is_mig; });
+  std::string text = absl::StrCat(counted(machine.gpus.size(), "GPU"), is_mig ? " in MIG mode, " : ", ");
   absl::StrAppend(&text, counted(counts.with_nic + counts.without_nic, "PCIe switch", "PCIe switches"), " with GPUs");
   if (counts.with_nic + counts.without_nic > 0) {
     absl::StrAppend(&text, " (", counts.with_nic, " with a NIC, ", counts.without_nic, " without)");

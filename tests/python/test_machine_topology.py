@@ -30,6 +30,7 @@ def report(path: Path) -> dict:
         ("pcie-8", "cpu-assisted", "copy"),
         ("pcie-8-nic", "cpu-assisted", "copy"),
         ("hgx-8", "gpu-direct", "reduce-scatter"),
+        ("cube-mesh-8", "cpu-assisted", "copy"),
         ("one-gpu", "copy", "copy"),
         ("cloud-vm", "copy", "copy"),
     ],

@@ -4,12 +4,12 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/discover/machine.h"
+#include "tests/unit/agent/injected.h"
 #include "tests/unit/agent/machine_tree.h"
 
 namespace gleaner::discover {
@@ -19,15 +19,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// Lets functions of the fake fail while it lives; fake_nvml.cc describes `words`.
-class Injected {
- public:
-  explicit Injected(const char* words) { setenv("GLEANER_FAKE_NVML", words, 1); }
-  ~Injected() { unsetenv("GLEANER_FAKE_NVML"); }
-  Injected(const Injected&) = delete;
-  Injected& operator=(const Injected&) = delete;
-};
 
 NvmlGpus read_with(const char* words, const char* library = FAKE_NVML) {
   const Injected injected(words);

@@ -118,7 +118,11 @@ NodeProfile filled_profile() {
                   .memory_bytes = 150754820096,
                   .numa_node = 3,
                   .pci_switch = "0000:3a:00.0",
-                  .nvlink_group = 2}};
+                  .nvlink_group = 2,
+                  .nvlink_bits_per_second = 36e11,
+                  .mig = true,
+                  .mig_instances = 7}};
+  status.nvlinks = {{{.gpus = {"GPU-1", "GPU-2"}, .links = 4, .bits_per_second = 8e11}}};
   status.paths = {{.gpu = "GPU-1", .nic = "eth0", .type = PathType::kPix}};
   status.bits_per_second = 24e9;
   status.speed_source = SpeedSource::kLabel;

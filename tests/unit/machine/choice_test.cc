@@ -89,6 +89,22 @@ TEST(Choice, VirtualMachineCopies) {
   EXPECT_EQ(choice.runner_up, static_cast<size_t>(Way::kReduceScatter));
 }
 
+TEST(Choice, MigModeLeavesCopies) {
+  Machine machine = machine_file("hgx-8");
+  machine.gpus[3].is_mig = true;
+  const Choice choice = choice_for(machine);
+  EXPECT_EQ(choice.chosen().way, Way::kCopy);
+  EXPECT_EQ(choice.runner_up, std::nullopt);
+  EXPECT_THAT(choice.chosen().why, HasSubstr("MIG"));
+  EXPECT_THAT(candidate_of(choice, Way::kReduceScatter).impossible, HasSubstr("MIG mode"));
+}
+
+TEST(Choice, CubeMeshIsNoGroupOfAllGpus) {
+  const Choice choice = choice_for(machine_file("cube-mesh-8"));
+  EXPECT_EQ(choice.chosen().way, Way::kCpuAssisted);
+  EXPECT_EQ(choice.candidates[choice.current].way, Way::kCopy) << "GPUs of different squares reach each other by PCIe";
+}
+
 TEST(Choice, NicPerGpuReadsGpuMemory) {
   const Choice choice = choice_for(machine_file("hgx-8"));
   EXPECT_EQ(choice.chosen().way, Way::kGpuDirect);

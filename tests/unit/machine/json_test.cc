@@ -17,8 +17,9 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(MachineJson, SurvivesWriting) {
-  for (const char* name : {"nvlink-8", "pcie-8", "pcie-8-nic", "one-gpu", "hgx-8", "cloud-vm"}) {
-    const Machine machine = machine_file(name);
+  for (const char* name : {"nvlink-8", "pcie-8", "pcie-8-nic", "one-gpu", "hgx-8", "cube-mesh-8", "cloud-vm"}) {
+    Machine machine = machine_file(name);
+    machine.gpus.front().is_mig = true;
     const absl::StatusOr<Machine> again = parse_machine(to_json(machine).dump());
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(*again, machine) << name;

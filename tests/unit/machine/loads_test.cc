@@ -63,6 +63,19 @@ TEST(Loads, RootsReceiveAndSendByNvlink) {
   EXPECT_NEAR(link_of(all, LinkKind::kNvlink, "gpu4").bytes, 1.75 * kGradient, 1) << "2(N-1)M/N, as a ring";
 }
 
+TEST(Loads, DirectLinksToOtherGpusAreIdle) {
+  const Candidate assisted = candidate_of(choice_for(machine_file("cube-mesh-8")), Way::kCpuAssisted);
+  // The gradient's halves go to and fro on the link of two GPUs, a third of a GPU's bandwidth in its square.
+  EXPECT_DOUBLE_EQ(link_of(assisted, LinkKind::kNvlink, "gpu0").bytes, 3 * kGradient);
+
+  Machine square = machine_file("nvlink-8");
+  square.nvlink = {{{0, 1, 2, 3, 4, 5, 6, 7}, {1.2e12, false}, true}};
+  EXPECT_DOUBLE_EQ(link_of(with_roots(square, {}, {2, 3}), LinkKind::kNvlink, "gpu2").bytes, 7 * kGradient)
+      << "the link between both roots carries the parts of both";
+  const Candidate scattered = candidate_of(choice_for(square), Way::kReduceScatter);
+  EXPECT_DOUBLE_EQ(link_of(scattered, LinkKind::kNvlink, "gpu2").bytes, 1.75 * kGradient) << "as with NVSwitches";
+}
+
 TEST(Loads, CopiesFromOtherNodeCrossInterconnect) {
   Machine machine = machine_file("pcie-8");
   const Choice free = choice_for(machine);
