@@ -9,7 +9,11 @@
 #include "common/api/meta.h"
 #include "common/api/pod.h"
 #include "common/base/median.h"
+#include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/fabric/network.h"
+#include "common/fabric/step_bound.h"
+#include "operator/reconcile/summer_choice.h"
 #include "operator/reconcile/summers.h"
 
 namespace gleaner::cli {
@@ -75,10 +79,39 @@ Machines without_summers_of(const api::TrainingJob& job, const std::vector<place
   return machines;
 }
 
+// Adds the summers that the operator would choose, and the reasons for which machines can take none.
+void add_summers(const api::TrainingJob& job, const placement::Fleet& cluster, const fabric::Fabric& fabric,
+                 const Machines& machines, absl::Time now, JobFleet& result) {
+  const placement::SummerRequest request = reconcile::summer_request(job, cluster.worker_nodes(job.meta.key()));
+  std::vector<const Machine*> pointers;
+  for (const auto& machine : machines) {
+    pointers.push_back(machine.get());
+    const placement::Verdict verdict = placement::judge_summer(*machine, request, now);
+    if (!verdict.fits) result.refusals.push_back(absl::StrCat(machine->name, ": ", verdict.refusal.why_not));
+  }
+  std::sort(result.refusals.begin(), result.refusals.end());
+  for (const placement::Candidate& summer : reconcile::choose_summers(
+           job, fabric, {result.fleet, result.nodes}, placement::summer_candidates(pointers, request, now))) {
+    result.fleet.summer_bits_per_second.push_back(summer.bits_per_second);
+    result.nodes.push_back(summer.node);
+  }
+}
+
+absl::StatusOr<topology::Topology> network_of(const fabric::Fabric& fabric, const JobFleet& fleet) {
+  std::vector<fabric::Host> hosts;
+  const uint32_t n = fleet.fleet.n();
+  for (uint32_t i = 0; i < fleet.nodes.size(); ++i) {
+    const std::string name = i < n ? absl::StrCat("worker-", i) : absl::StrCat("summer-", i - n);
+    hosts.push_back({name, fleet.nodes[i], fleet.fleet.bits_per_second(i)});
+  }
+  return fabric::network_of(fabric, hosts);
+}
+
 }  // namespace
 
 absl::StatusOr<JobFleet> fleet_for(const api::TrainingJob& job, const placement::Fleet& cluster,
-                                   const std::vector<placement::Pod>& pods, absl::Time now) {
+                                   const fabric::Fabric& fabric, const std::vector<placement::Pod>& pods,
+                                   absl::Time now) {
   const Machines machines = without_summers_of(job, pods, cluster.machines());
   JobFleet result;
   result.assumed_bits_per_second = lower_known(template_limit(job), median_speed(machines));
@@ -96,19 +129,9 @@ absl::StatusOr<JobFleet> fleet_for(const api::TrainingJob& job, const placement:
         absl::StrCat("no NodeProfile has the speed of a machine's network: are the agents running? `",
                      own_command("top"), "` shows what they say"));
   }
-  if (!reconcile::wants_summers(job)) return result;
-  const placement::SummerRequest request = reconcile::summer_request(job, cluster.worker_nodes(job.meta.key()));
-  std::vector<const Machine*> pointers;
-  for (const auto& machine : machines) {
-    pointers.push_back(machine.get());
-    const placement::Verdict verdict = placement::judge_summer(*machine, request, now);
-    if (!verdict.fits) result.refusals.push_back(absl::StrCat(machine->name, ": ", verdict.refusal.why_not));
-  }
-  std::sort(result.refusals.begin(), result.refusals.end());
-  for (const placement::Candidate& summer :
-       reconcile::choose_summers(job, result.fleet, placement::summer_candidates(pointers, request, now))) {
-    result.fleet.summer_bits_per_second.push_back(summer.bits_per_second);
-    result.nodes.push_back(summer.node);
+  if (reconcile::wants_summers(job)) add_summers(job, cluster, fabric, machines, now, result);
+  if (has_known_uplinks(fabric, result.nodes)) {
+    GLN_ASSIGN_OR_RETURN(result.network, network_of(fabric, result));
   }
   return result;
 }

@@ -21,4 +21,11 @@ absl::StatusOr<ReadMachines> read_machines(ClusterAccess& access) {
   return read;
 }
 
+absl::StatusOr<fabric::Fabric> read_fabric(ClusterAccess& access) {
+  const absl::StatusOr<api::Topology> topology = access.topology();
+  if (absl::IsFailedPrecondition(topology.status())) return fabric::Fabric();
+  GLN_RETURN_IF_ERROR(topology.status());
+  return fabric::Fabric::of_status(topology->status);
+}
+
 }  // namespace gleaner::cli

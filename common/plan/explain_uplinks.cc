@@ -45,7 +45,8 @@ absl::Status explain_uplinks(const Topology& topology, const LinkLoads& loads, c
                              const Plan& plan, Explanation& explanation) {
   const uint32_t workers = plan.workers;
   const auto summers = static_cast<uint32_t>(plan.members.size()) - workers;
-  const BusiestLink busiest = busiest_link(loads, owned_bytes(plan));
+  const std::vector<uint64_t> owned = owned_bytes(plan);
+  const BusiestLink busiest = busiest_link(loads, std::vector<double>(owned.begin(), owned.end()));
   explanation.without_uplinks_seconds = explanation.bound_seconds;
   explanation.bound_seconds = explanation.all_reduce_seconds = bound.seconds;
   if (summers > 0) {

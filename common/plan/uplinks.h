@@ -8,6 +8,9 @@
 //
 // In other networks each pair of hosts has a route, and the bound is a linear program over the shares (routed_bound.h).
 // On a tree both give the same. Pure.
+//
+// `push_ratio` is the number of bytes that workers push for each byte of the result, as in model.h.
+// bound_with_uplinks() takes it into account for trees only.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +34,7 @@ struct UplinkBound {
 // InvalidArgument: there are fewer hosts than members, no worker, or more than kMaxRoutedMembers members and no tree.
 // Internal: rounding errors were too large for the linear program.
 absl::StatusOr<UplinkBound> bound_with_uplinks(const topology::Topology& topology, uint32_t workers, uint32_t summers,
-                                               double bytes);
+                                               double bytes, double push_ratio = 1);
 
 struct BusiestLink {
   uint32_t link = 0;   // its index in the topology
@@ -41,7 +44,7 @@ struct BusiestLink {
 // Returns the link that takes longest when member m's summer owns owned[m] bytes, workers first: its time is the step
 // time. Errors as above.
 absl::StatusOr<BusiestLink> busiest_link(const topology::Topology& topology, uint32_t workers,
-                                         const std::vector<uint64_t>& owned);
+                                         const std::vector<uint64_t>& owned, double push_ratio = 1);
 
 // Returns the loads of the links of these members. A caller that needs several results for the same members makes them
 // once, for the following functions. Errors as above.
@@ -49,8 +52,13 @@ absl::StatusOr<LinkLoads> link_loads(const topology::Topology& topology, uint32_
 
 // The same with loads that link_loads() has returned for these members.
 absl::StatusOr<UplinkBound> bound_with_uplinks(const topology::Topology& topology, const LinkLoads& loads,
-                                               uint32_t workers, uint32_t summers, double bytes);
-BusiestLink busiest_link(const LinkLoads& loads, const std::vector<uint64_t>& owned);
+                                               uint32_t workers, uint32_t summers, double bytes, double push_ratio = 1);
+BusiestLink busiest_link(const LinkLoads& loads, const std::vector<double>& owned, double push_ratio = 1);
+
+// Returns the fraction of the vector that each member should own: shares() of model.h, or those of bound_with_uplinks()
+// where these take less time. Errors as above.
+absl::StatusOr<std::vector<double>> shares_with_uplinks(const topology::Topology& topology, const LinkLoads& loads,
+                                                        uint32_t workers, uint32_t summers, double push_ratio);
 
 // Returns the bandwidths of the members' own links: those of hosts 0 to workers + summers - 1, the slower direction. A
 // host with several links has their sum. Errors as above.

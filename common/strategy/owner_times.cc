@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "common/plan/model.h"
 #include "common/plan/uplinks.h"
 
 namespace gleaner::strategy {
@@ -37,26 +36,13 @@ class Busy {
   double push_ratio_;
 };
 
-// Returns the shares of the planner if all members have one link, to one switch, and else those that suit the links of
-// the network.
-absl::StatusOr<std::vector<double>> shares_of(const topology::Topology& topology, const plan::LinkLoads& loads,
-                                              uint32_t workers, uint32_t summers, double push_ratio) {
-  if (topology.switches().size() > 1 || loads.tree() == nullptr) {
-    GLN_ASSIGN_OR_RETURN(plan::UplinkBound bound,
-                         plan::bound_with_uplinks(topology, loads, workers, summers, kProbeBytes));
-    return std::move(bound.shares);
-  }
-  GLN_ASSIGN_OR_RETURN(plan::Fleet fleet, plan::fleet_of(topology, workers, summers));
-  fleet.push_ratio = push_ratio;
-  return plan::shares(fleet);
-}
-
 }  // namespace
 
 absl::StatusOr<OwnerTimes> OwnerTimes::make(const topology::Topology& topology, uint32_t workers, uint32_t summers,
                                             double push_ratio) {
   GLN_ASSIGN_OR_RETURN(plan::LinkLoads loads, plan::link_loads(topology, workers, summers));
-  GLN_ASSIGN_OR_RETURN(const std::vector<double> shares, shares_of(topology, loads, workers, summers, push_ratio));
+  GLN_ASSIGN_OR_RETURN(const std::vector<double> shares,
+                       plan::shares_with_uplinks(topology, loads, workers, summers, push_ratio));
   OwnerTimes made(std::move(loads));
   made.push_ratio_ = push_ratio;
   made.workers_ = workers;

@@ -14,7 +14,7 @@
 //
 // The bytes of a link are those of common/plan/link_loads.h. A tensor with one partition for each owner has only first
 // ones, so its two phases follow each other. For many partitions, t is near the bound of common/plan. Shares are the
-// planner's if each member has one link to the only switch, and else those of the bound with uplinks.
+// planner's (plan::shares_with_uplinks()).
 //
 // Latencies are not counted. On one switch, t differs from the simulation (common/netsim/plan_run.h) by less than 3 %
 // for nine tenths of the random fleets of the test, and by less than 20 % for all of them. With overheads of up to

@@ -166,7 +166,7 @@ void Auction::contest(const Bidder& bidder) {
     const auto holder =
         std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& job) { return job.key == contested.holder; });
     if (holder == jobs_.end() || !is_usable(*bidder.job, contested.machine)) continue;
-    const double gain = bidder.worth->gain_seconds(contested.machine.bits_per_second);
+    const double gain = bidder.worth->gain_seconds(contested.machine);
     const Bid bid{&bidder, &contested.machine, bidder.worth->share(gain)};
     const std::optional<double> lost = accepted_loss(*holder, contested.index, bid);
     if (!lost.has_value()) continue;

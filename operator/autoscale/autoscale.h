@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/fabric/fabric.h"
 
 namespace gleaner::autoscale {
 
@@ -71,6 +73,10 @@ struct Job {
   uint32_t min = 0, max = 0;
   double summer_cpus = 0;  // CPUs that placement reserves for one of its summers
   std::vector<double> worker_bits_per_second;
+  std::vector<std::string> worker_nodes;  // of each worker; empty without `fabric`
+  // The network of the cluster; null: no uplink of known bandwidth parts the machines of this job and those that its
+  // summers could get.
+  std::shared_ptr<const fabric::Fabric> fabric;
   double bytes_per_step = 0;  // 0: unknown yet
   double push_ratio = 1;      // bytes that workers push for each byte of the result (plan::Fleet)
   std::optional<Reading> step_seconds;

@@ -1,22 +1,40 @@
 #include "operator/autoscale/bids.h"
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <tuple>
 
 namespace gleaner::autoscale {
 namespace {
 
-constexpr size_t kMachinesCompared = 8;  // number of machines to compare; they are sorted, best first
+// Gains with a smaller relative difference count as equal.
+constexpr double kEqual = 1e-9;
+constexpr size_t kMachinesCompared = 8;  // number of machines to compare in each group; they are sorted, best first
+
+// Returns the machines to compare, those near the workers first.
+std::vector<const Candidate*> compared_machines(const Bidder& bidder, const absl::flat_hash_set<std::string>& taken) {
+  std::map<std::optional<uint32_t>, size_t> compared;
+  std::vector<const Candidate*> machines;
+  for (const Candidate* machine : bidder.machines) {
+    if (taken.contains(machine->node)) continue;
+    if (compared[bidder.worth->group_of(*machine)]++ < kMachinesCompared) machines.push_back(machine);
+  }
+  std::ranges::stable_sort(machines, std::ranges::greater(),
+                           [&](const Candidate* machine) { return bidder.worth->nearness(*machine); });
+  return machines;
+}
 
 }  // namespace
 
 std::optional<Bid> best_bid(const Bidder& bidder, const absl::flat_hash_set<std::string>& taken) {
   std::optional<Bid> best;
-  size_t compared = 0;
-  for (const Candidate* machine : bidder.machines) {
-    if (taken.contains(machine->node)) continue;
-    const double share = bidder.worth->share(bidder.worth->gain_seconds(machine->bits_per_second));
-    if (!best.has_value() || share > best->share) best = {&bidder, machine, share};
-    if (++compared == kMachinesCompared) break;
+  double most = 0;
+  for (const Candidate* machine : compared_machines(bidder, taken)) {
+    const double gain = bidder.worth->gain_seconds(*machine, most * (1 + kEqual));
+    if (best.has_value() && gain <= most) continue;
+    best = {&bidder, machine, bidder.worth->share(gain)};
+    most = gain;
   }
   return best;
 }

@@ -20,12 +20,6 @@ namespace {
 
 constexpr char kRanksOutdated[] = "RanksOutdated";
 
-std::vector<std::string> nodes_by_index(const Workers& workers) {
-  std::vector<std::string> nodes;
-  for (const PodView* pod : workers.pods()) nodes.push_back(pod == nullptr ? "" : pod->node);
-  return nodes;
-}
-
 api::RankMap identity(const api::TrainingJob& job, std::string why) {
   return {.attempt = job.status.attempt, .order = api::RankOrder::kIdentity, .message = std::move(why)};
 }
@@ -68,7 +62,7 @@ api::RankMap make_map(const Observation& observation, const Workers& workers) {
   const api::TrainingJob& job = observation.job;
   // Its members have their ranks: an operator that assigned none by the topology has begun it.
   if (is_settled(observation) || job.status.epoch > 0) return identity(job, "the attempt had begun before");
-  const std::vector<std::string> nodes = nodes_by_index(workers);
+  const std::vector<std::string> nodes = nodes_of(workers.pods());
   const std::vector<fabric::HostGroup> groups = near_first(tree_of(*observation.fabric, nodes));
   if (groups.size() < 2) {
     const std::string name = name_of(*observation.fabric, groups.front());
@@ -97,7 +91,7 @@ using IndexesOfGroups = std::set<std::set<uint32_t>>;
 
 IndexesOfGroups groups_now(const fabric::Fabric& fabric, const Workers& workers) {
   IndexesOfGroups groups;
-  const std::vector<fabric::HostGroup> found = near_first(tree_of(fabric, nodes_by_index(workers)));
+  const std::vector<fabric::HostGroup> found = near_first(tree_of(fabric, nodes_of(workers.pods())));
   if (found.size() < 2) return groups;
   for (const fabric::HostGroup& group : found) groups.insert({group.hosts.begin(), group.hosts.end()});
   return groups;

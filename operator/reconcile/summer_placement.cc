@@ -7,6 +7,7 @@
 #include "common/base/text_table.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/plan_object.h"
+#include "operator/reconcile/summer_choice.h"
 #include "operator/reconcile/summers.h"
 
 namespace gleaner::reconcile {
@@ -78,9 +79,10 @@ PlacementDecision SummerPlacement::place(StatusUpdate update) const {
     return settled(std::move(update), false);
   }
   const uint32_t least = job_.communication.summers.min;
-  plan::Fleet fleet{assumed_bits_per_second(observation_, workers_.pods()), {}, planned_push_ratio(observation_)};
+  WorkerMachines workers{{assumed_bits_per_second(observation_, workers_.pods()), {}, planned_push_ratio(observation_)},
+                         nodes_of(workers_.pods())};
   const std::vector<placement::Candidate> chosen =
-      choose_summers(job_, std::move(fleet), *observation_.candidates, settings_.min_gain);
+      choose_summers(job_, *observation_.fabric, workers, *observation_.candidates, settings_.min_gain);
   if (chosen.size() < least) {
     update.add_event(false, "FewerSummers",
                      absl::StrCat("there are suitable machines for ", chosen.size(), " of at least ",

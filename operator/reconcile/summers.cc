@@ -28,25 +28,6 @@ placement::SummerRequest summer_request(const api::TrainingJob& job, const std::
   return request;
 }
 
-std::vector<placement::Candidate> choose_summers(const api::TrainingJob& job, plan::Fleet workers,
-                                                 std::vector<placement::Candidate> candidates, double min_gain) {
-  const api::SummersWanted& wanted = job.communication.summers;
-  double before = plan::bound_seconds(workers, 1);
-  std::vector<placement::Candidate> chosen;
-  for (placement::Candidate& candidate : candidates) {
-    if (chosen.size() >= wanted.max) break;
-    if (wanted.bits_per_second > 0)
-      candidate.bits_per_second = std::min(candidate.bits_per_second, wanted.bits_per_second);
-    if (candidate.bits_per_second < plan::kMinBitsPerSecond) continue;
-    workers.summer_bits_per_second.push_back(candidate.bits_per_second);
-    const double after = plan::bound_seconds(workers, 1);
-    if (chosen.size() >= wanted.min && before - after < min_gain * before) break;
-    before = after;
-    chosen.push_back(std::move(candidate));
-  }
-  return chosen;
-}
-
 std::vector<const PodView*> summers_of_attempt(const Observation& observation) {
   std::vector<const PodView*> summers;
   for (const auto& pod : observation.pods) {

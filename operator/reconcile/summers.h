@@ -1,21 +1,14 @@
-// Functions that choose a job's summers, build their pods, and find them among its pods and the members of its session.
+// Functions that build the pods of a job's summers, and find them among its pods and the members of its session.
 // Pure.
 #pragma once
 
 #include <vector>
 
-#include "common/plan/model.h"
 #include "operator/reconcile/observation.h"
 #include "operator/reconcile/pods.h"
 #include "operator/reconcile/status_update.h"
 
 namespace gleaner::reconcile {
-
-// Returns the candidates on which to start summers, best first: as many as shorten a step by the share `min_gain` each,
-// within the job's min and max. Returns fewer than min, even none, if there are not enough machines. `workers` is the
-// job's fleet without summers.
-std::vector<placement::Candidate> choose_summers(const api::TrainingJob& job, plan::Fleet workers,
-                                                 std::vector<placement::Candidate> candidates, double min_gain = 0.01);
 
 // Returns the running summers of this attempt, by index, up to the first that does not run. Only those take part from
 // the start, since a plan numbers its summers without gaps.

@@ -56,4 +56,11 @@ absl::Time Workers::first_created() const {
   return first;
 }
 
+std::vector<std::string> nodes_of(const std::vector<const PodView*>& pods) {
+  std::vector<std::string> nodes;
+  nodes.reserve(pods.size());
+  for (const PodView* pod : pods) nodes.push_back(pod == nullptr ? "" : pod->node);
+  return nodes;
+}
+
 }  // namespace gleaner::reconcile

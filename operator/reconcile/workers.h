@@ -29,4 +29,7 @@ class Workers {
   std::vector<bool> succeeded_;  // by index
 };
 
+// Returns the node of each pod; empty for a null pod, and for one on no node yet.
+std::vector<std::string> nodes_of(const std::vector<const PodView*>& pods);
+
 }  // namespace gleaner::reconcile

@@ -4,10 +4,13 @@
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/fabric/step_bound.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/summer_choice.h"
 #include "operator/reconcile/summers.h"
+#include "operator/reconcile/workers.h"
 
 namespace gleaner::operation {
 namespace {
@@ -130,9 +133,9 @@ ScalingView Views::view(const reconcile::Observation& observation) const {
   }
   std::vector<const Machine*> pointers;
   for (const auto& machine : machines_) pointers.push_back(machine.get());
-  for (const placement::Candidate& candidate : summer_candidates(pointers, request, now_)) {
-    job.candidates.push_back(measured(candidate));
-  }
+  std::vector<placement::Candidate> candidates = summer_candidates(pointers, request, now_);
+  reconcile::put_near_first(*observation.fabric, nodes_of(workers_of(observation)), candidates);
+  for (const placement::Candidate& candidate : candidates) job.candidates.push_back(measured(candidate));
   return view;
 }
 
@@ -156,6 +159,18 @@ void Views::add_contested(const std::vector<reconcile::Observation>& all, const 
   }
 }
 
+// Sets the fabric of a job where known uplinks part its machines and those that its summers could get.
+void add_network(const reconcile::Observation& observation, autoscale::Job& job) {
+  std::vector<std::string> nodes = nodes_of(workers_of(observation));
+  for (const autoscale::Summer& summer : job.summers) nodes.push_back(summer.node);
+  for (const autoscale::Candidate& candidate : job.candidates) nodes.push_back(candidate.node);
+  for (const autoscale::Contested& contested : job.contested) nodes.push_back(contested.machine.node);
+  if (!has_known_uplinks(*observation.fabric, nodes)) return;
+  nodes.resize(job.worker_bits_per_second.size());
+  job.worker_nodes = std::move(nodes);
+  job.fabric = observation.fabric;
+}
+
 }  // namespace
 
 bool may_scale(const api::TrainingJob& job, const coordinator::JobState& session) {
@@ -172,6 +187,7 @@ std::vector<ScalingView> scaling_views(const std::vector<reconcile::Observation>
   for (const reconcile::Observation& observation : jobs) {
     made.push_back(views.view(observation));
     views.add_contested(jobs, observation, made.back().job);
+    add_network(observation, made.back().job);
   }
   return made;
 }

@@ -71,5 +71,44 @@ TEST(Auction, PausedNodeIsNotUsed) {
   EXPECT_EQ(round.verdicts["team/a"].code, Code::kNoMachine);
 }
 
+// A job of four workers in rack a, and a machine in rack b, whose uplink carries 1 Mbit/s.
+Job in_racks(const std::vector<Candidate>& candidates) {
+  const std::vector<api::StatedUplink> uplinks = {{"rack", "b", 1e6}};
+  Job job = job_of("team/a", 4, 0);
+  measure(job, 2.0, 1.0);
+  job.worker_nodes = {"a0", "a1", "a2", "a3"};
+  job.fabric = std::make_shared<const fabric::Fabric>(fabric::Fabric::of_labels(
+      {{"a0", {"a"}}, {"a1", {"a"}}, {"a2", {"a"}}, {"a3", {"a"}}, {"a4", {"a"}}, {"b0", {"b"}}, {"b1", {"b"}}},
+      {{"rack"}}, uplinks));
+  job.candidates = candidates;
+  return job;
+}
+
+TEST(Auction, MachineBehindAFullUplinkIsNotWorthIt) {
+  Round round({in_racks({machine("b0")})});
+  round.hold();
+  EXPECT_FALSE(round.verdicts["team/a"].add.has_value());
+  EXPECT_EQ(round.verdicts["team/a"].code, Code::kNotWorthIt);
+}
+
+TEST(Auction, ComparesTheMachinesOfEachGroup) {
+  std::vector<Candidate> candidates;
+  for (int i = 0; i < 20; ++i) candidates.push_back(machine("b" + std::to_string(i % 2)));
+  candidates.push_back(machine("a4"));
+  Round round({in_racks(candidates)});
+  round.hold();
+  ASSERT_TRUE(round.verdicts["team/a"].add.has_value());
+  EXPECT_EQ(round.verdicts["team/a"].add->node, "a4");
+}
+
+TEST(Worth, SummerBehindAFullUplinkIsLostWithoutLoss) {
+  Job job = in_racks({});
+  job.summers = {{0, "b0", 1e9, true, false, absl::Hours(1), {}}, {1, "a4", 1e9, true, false, absl::Hours(1), {}}};
+  const Settings settings;
+  const Worth worth(job, settings, {});
+  EXPECT_LT(worth.share(worth.loss_seconds(0)), settings.min_loss);
+  EXPECT_GT(worth.share(worth.loss_seconds(1)), 0.1);
+}
+
 }  // namespace
 }  // namespace gleaner::autoscale

@@ -45,10 +45,11 @@ class PlanOfAJob : public testing::Test {
     pods_.push_back(pod);
     cluster_.set_pod(std::make_shared<const Pod>(pod));
   }
-  absl::StatusOr<JobFleet> fleet() { return fleet_for(job_, cluster_, pods_, kNow); }
+  absl::StatusOr<JobFleet> fleet() { return fleet_for(job_, cluster_, fabric_, pods_, kNow); }
 
   api::TrainingJob job_;
   placement::Fleet cluster_{placement::Fleet::Taints::kRefuse};
+  fabric::Fabric fabric_;
   std::vector<Pod> pods_;
 };
 
@@ -103,9 +104,23 @@ TEST_F(PlanOfAJob, RequestsOfSummersCount) {
   EXPECT_THAT(to_text(job_, *result), HasSubstr("and 1 more"));
 }
 
+TEST_F(PlanOfAJob, UplinksDecideAboutSummers) {
+  fabric_ = fabric::Fabric::of_labels(
+      {{"n0", {"a"}}, {"n1", {"a"}}, {"n2", {"a"}}, {"n3", {"a"}}, {"n4", {"b"}}, {"n5", {"b"}}}, {{"rack"}},
+      std::vector<api::StatedUplink>{{"rack", "b", 1e6}});
+  for (int i = 0; i < 4; ++i) add_pod(absl::StrCat("digits-worker-", i), "worker", absl::StrCat("n", i));
+  const auto result = fleet();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->fleet.summer_bits_per_second, SizeIs(0)) << "rack b has an uplink of 1 Mbit/s";
+  EXPECT_FALSE(result->network.has_value());
+  job_.communication.summers.min = 1;
+  ASSERT_TRUE(fleet()->network.has_value());
+  EXPECT_EQ(fleet()->network->switches().size(), 3u);
+}
+
 TEST_F(PlanOfAJob, NeedsASpeed) {
   placement::Fleet empty{placement::Fleet::Taints::kRefuse};
-  EXPECT_EQ(fleet_for(job_, empty, {}, kNow).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fleet_for(job_, empty, fabric_, {}, kNow).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

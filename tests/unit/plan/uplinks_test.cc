@@ -33,7 +33,8 @@ TEST(Uplinks, StarHasTheBoundOfTheModel) {
       Fleet fleet{std::vector<double>(n), std::vector<double>(k)};
       for (double& value : fleet.worker_bits_per_second) value = bandwidth(random);
       for (double& value : fleet.summer_bits_per_second) value = bandwidth(random);
-      const auto bound = bound_with_uplinks(star_of(fleet), n, k, 1e9);
+      if (random() % 2 == 0) fleet.push_ratio = bandwidth(random) / 4e9;
+      const auto bound = bound_with_uplinks(star_of(fleet), n, k, 1e9, fleet.push_ratio);
       ASSERT_TRUE(bound.ok()) << bound.status();
       EXPECT_NEAR(bound->seconds, bound_seconds(fleet, 1e9), 1e-9 * bound->seconds) << n << " + " << k;
       EXPECT_NEAR(std::accumulate(bound->shares.begin(), bound->shares.end(), 0.0), 1, 1e-9);

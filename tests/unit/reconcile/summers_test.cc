@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "operator/reconcile/plan_object.h"
+#include "operator/reconcile/summer_choice.h"
 #include "operator/reconcile/summers.h"
 #include "tests/unit/reconcile/world.h"
 
@@ -102,10 +103,10 @@ TEST(Summers, AreFewerForLargerPushes) {
   job.communication.summers.max = 8;
   const std::vector<placement::Candidate> machines(8, {"s", 1e9});
   // A worker pushes all of its gradient. If that is twice as large as the result, it fills the link almost alone.
-  plan::Fleet workers{std::vector<double>(4, 1e9), {}, 1};
-  EXPECT_THAT(choose_summers(job, workers, machines, 0.05), SizeIs(4));
-  workers.push_ratio = 2;
-  EXPECT_THAT(choose_summers(job, workers, machines, 0.05), IsEmpty()) << "each saves 3 % of the step";
+  WorkerMachines workers{{std::vector<double>(4, 1e9), {}, 1}, std::vector<std::string>(4)};
+  EXPECT_THAT(choose_summers(job, {}, workers, machines, 0.05), SizeIs(4));
+  workers.fleet.push_ratio = 2;
+  EXPECT_THAT(choose_summers(job, {}, workers, machines, 0.05), IsEmpty()) << "each saves 3 % of the step";
 }
 
 TEST(Summers, PushRatioComesFromEarlierAttempt) {
