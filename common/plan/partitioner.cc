@@ -358,7 +358,8 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   return extended;
 }
 
-Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which) {
+Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which,
+              std::vector<double> shares_of_all) {
   Plan changed = plan;
   changed.epoch = epoch;
   changed.members = std::move(members);
@@ -370,7 +371,8 @@ Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Rea
     partition.owner = owner;
     partition.since = epoch;
   };
-  Shares share(&changed, shares(fleet_of(changed)));
+  if (shares_of_all.empty()) shares_of_all = shares(fleet_of(changed));
+  Shares share(&changed, std::move(shares_of_all));
   if (which == Reassign::kAll) {
     Balances balances(&share, &changed, {}, largest_partition(plan));
     for (Partition& partition : changed.partitions) {

@@ -120,7 +120,7 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
                                  uint32_t epoch);
 
 // Returns the plan of `epoch` with these members, and with owners chosen by their bandwidths. Partitions keep their
-// offsets and sizes. `plan` must be valid, and `members` must have the same workers.
+// offsets and sizes. `plan` must be valid, and `members` must have the same workers. `shares`: as in PartitionOptions.
 enum class Reassign {
   // Deals all partitions anew, so that every prefix of the stream is split by the shares.
   kAll,
@@ -128,7 +128,8 @@ enum class Reassign {
   // up to there.
   kLost,
 };
-Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which);
+Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which,
+              std::vector<double> shares = {});
 
 // Returns the bandwidths of a plan's members, 0 for empty places and for summers on standby, and the push ratio over
 // all tensors.

@@ -18,10 +18,6 @@
 namespace gleaner::strategy {
 namespace {
 
-bool is_owner(const plan::Plan& plan, uint32_t member) {
-  return plan.members[member].is_here() && !plan.members[member].on_standby;
-}
-
 struct Share {
   uint64_t tensors = 0;
   uint64_t bytes = 0;
@@ -44,19 +40,20 @@ absl::StatusOr<topology::Topology> one_switch(const plan::Plan& plan, double rou
   std::vector<topology::Host> hosts;
   std::vector<topology::Link> links;
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
-    if (is_owner(plan, member)) hosts.push_back({plan.member_name(member), {}, overhead_seconds});
+    if (owns_partitions(plan, member)) hosts.push_back({plan.member_name(member), {}, overhead_seconds});
   }
   const auto center = static_cast<uint32_t>(hosts.size());
   for (uint32_t member = 0, host = 0; member < plan.members.size(); ++member) {
-    if (!is_owner(plan, member)) continue;
+    if (!owns_partitions(plan, member)) continue;
     const double bandwidth = plan.members[member].bits_per_second;
     links.push_back({host++, center, bandwidth, bandwidth, round_trip_seconds / 4});  // a round trip has four links
   }
   return topology::Topology::make(std::move(hosts), {{"switch"}}, std::move(links));
 }
 
-// Returns the topology with a host for each further member, whose link leads to the switch `known.summers_at`.
-absl::StatusOr<topology::Topology> with_summers(const JobNetwork& known, const plan::Plan& plan) {
+// Returns the topology with a host for each further member, whose link leads to the summer's switch.
+absl::StatusOr<topology::Topology> with_summers(const JobNetwork& known, const plan::Plan& plan,
+                                                std::span<const uint32_t> indices) {
   const topology::Topology& workers = known.topology;
   std::vector<topology::Host> hosts = workers.hosts();
   std::vector<topology::Link> links = workers.links();
@@ -64,28 +61,30 @@ absl::StatusOr<topology::Topology> with_summers(const JobNetwork& known, const p
   for (topology::Link& link : links) {
     for (uint32_t* const end : {&link.a, &link.b}) *end += workers.is_host(*end) ? 0 : added;
   }
-  const uint32_t core = plan.workers + added + *known.summers_at;
+  const uint32_t first_switch = plan.workers + added;
   const double latency = links.front().latency_seconds;
   for (uint32_t member = plan.workers; member < plan.members.size(); ++member) {
     // An empty place has no bandwidth, and takes no part.
     const double bits = std::max(plan.members[member].bits_per_second, plan::kMinBitsPerSecond);
+    const uint32_t place = member - plan.workers, index = place < indices.size() ? indices[place] : place;
+    const uint32_t at = index < known.summers_at->size() ? (*known.summers_at)[index] : 0;
     hosts.push_back({plan.member_name(member), {}});
-    links.push_back({member, core, bits, bits, latency});
+    links.push_back({member, first_switch + at, bits, bits, latency});
   }
   return topology::Topology::make(std::move(hosts), workers.switches(), std::move(links));
 }
 
 // Returns the topology of the members that own partitions, with links of hosts that fit their members and the round
 // trip.
-absl::StatusOr<topology::Topology> part_of(const JobNetwork& network, const plan::Plan& plan, double round_trip_seconds,
-                                           double overhead_seconds) {
+absl::StatusOr<topology::Topology> part_of(const JobNetwork& network, std::span<const uint32_t> summer_indices,
+                                           const plan::Plan& plan, double round_trip_seconds, double overhead_seconds) {
   topology::Topology known = network.topology;
   if (network.summers_at.has_value() && plan.members.size() > plan.workers) {
-    GLN_ASSIGN_OR_RETURN(known, with_summers(network, plan));
+    GLN_ASSIGN_OR_RETURN(known, with_summers(network, plan, summer_indices));
   }
   std::vector<uint32_t> members;
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
-    if (is_owner(plan, member) && member < known.host_count()) members.push_back(member);
+    if (owns_partitions(plan, member) && member < known.host_count()) members.push_back(member);
   }
   GLN_ASSIGN_OR_RETURN(topology::Topology hosts, topology::subset(known, members));
   const topology::Network of_members = topology::make_network(std::move(hosts));
@@ -113,11 +112,20 @@ absl::StatusOr<topology::Topology> part_of(const JobNetwork& network, const plan
 }  // namespace
 
 absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds, double overhead_seconds,
-                                             const JobNetwork* known) {
-  GLN_ASSIGN_OR_RETURN(topology::Topology made, known == nullptr
-                                                    ? one_switch(plan, round_trip_seconds, overhead_seconds)
-                                                    : part_of(*known, plan, round_trip_seconds, overhead_seconds));
+                                             const JobNetwork* known, std::span<const uint32_t> summer_indices) {
+  GLN_ASSIGN_OR_RETURN(topology::Topology made,
+                       known == nullptr ? one_switch(plan, round_trip_seconds, overhead_seconds)
+                                        : part_of(*known, summer_indices, plan, round_trip_seconds, overhead_seconds));
   return topology::make_network(std::move(made));
+}
+
+absl::StatusOr<topology::Topology> topology_of(const plan::Plan& plan, const JobNetwork& known,
+                                               std::span<const uint32_t> summer_indices) {
+  return part_of(known, summer_indices, plan, 0, 0);
+}
+
+bool owns_partitions(const plan::Plan& plan, uint32_t member) {
+  return plan.members[member].is_here() && !plan.members[member].on_standby;
 }
 
 std::optional<uint32_t> index_of(const std::optional<collective::Spec>& schedule, plan::Plan& plan) {

@@ -28,9 +28,19 @@ inline constexpr double kAssumedOverheadSeconds = 5e-6;
 // - Otherwise they are hosts of that topology. No host's link is faster than the bandwidth of its member, if that is
 //   known. If `round_trip_seconds` is longer than the longest round trip of the topology, the software of the hosts
 //   takes the difference, which each link of a host gets a quarter of.
-// Each host for which `known` states no overhead of a message gets `overhead_seconds`.
+// Each host for which `known` states no overhead of a message gets `overhead_seconds`. `summer_indices`: the index of
+// each CPU summer, by its place among the summers of the plan, for JobNetwork::summers_at; it is the place where it is
+// not given.
 absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds, double overhead_seconds,
-                                             const JobNetwork* known = nullptr);
+                                             const JobNetwork* known = nullptr,
+                                             std::span<const uint32_t> summer_indices = {});
+
+// Returns the topology of that network for members that `known` has, without a measured round trip.
+absl::StatusOr<topology::Topology> topology_of(const plan::Plan& plan, const JobNetwork& known,
+                                               std::span<const uint32_t> summer_indices);
+
+// Returns whether a member of the plan is there and may own partitions, and so is in the network of the plan.
+bool owns_partitions(const plan::Plan& plan, uint32_t member);
 
 // Sets Tensor::schedule of each tensor that does not accumulate to its fastest strategy, best() of the candidates, and
 // adds schedules that are new to plan.schedules. `tensors` are going to be added to the plan. Returns a line for the

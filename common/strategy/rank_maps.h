@@ -48,9 +48,10 @@ struct JobNetwork {
   // The schedules whose map differs from the identity, or whose ranks master different numbers of chunks: the result of
   // map_ranks().
   std::vector<MappedSpec> mapped;
-  // The switch, by its index among those of the topology, to which the links of CPU summers lead, if the topology has
-  // the hosts of the workers alone. Nullopt: it has a host for each summer, too.
-  std::optional<uint32_t> summers_at;
+  // The switch, by its index among those of the topology, to which the link of each CPU summer leads, by the index of
+  // the summer, if the topology has the hosts of the workers alone. Summers after the last one are at the first switch.
+  // Nullopt: the topology has a host for each summer, too.
+  std::optional<std::vector<uint32_t>> summers_at;
   bool of_probes = false;      // the topology is the tree that probes suggest (probed_racks.h)
   bool unsure_groups = false;  // ProbedTree::unsure
 };

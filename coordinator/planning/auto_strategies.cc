@@ -110,7 +110,7 @@ std::optional<plan::Plan> AutoStrategies::make_change(const plan::Plan& in_force
   proposed_->epoch = epoch;
   // Owners sum the bytes of other tensors, so the shares of the stream are dealt anew.
   std::vector<plan::Member> members = next.members;
-  return plan::reassign(next, std::move(members), epoch, plan::Reassign::kAll);
+  return plan::reassign(next, std::move(members), epoch, plan::Reassign::kAll, modelling_.shares_of(next));
 }
 
 std::optional<StrategyChange> AutoStrategies::on_plan(const plan::Plan& plan, absl::Duration now) {

@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
 #include "common/base/units.h"
+#include "common/plan/partitioner.h"
 #include "common/strategy/choice.h"
+#include "common/strategy/network_shares.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -47,7 +49,21 @@ void Modelling::want(const plan::Plan& plan) {
   // Cuts do not depend on the times of messages.
   if (have(plan) && (!compares_ || suits_times(*modelled_))) return;
   wanted_ = std::make_shared<const strategy::ModelRequest>(
-      strategy::request_for(plan, network_, round_trip(), overhead(), compares_));
+      strategy::request_for(plan, network_, round_trip(), overhead(), compares_, summer_indices(plan)));
+}
+
+std::vector<uint32_t> Modelling::summer_indices(const plan::Plan& plan) const {
+  if (roster_ == nullptr || network_ == nullptr || !network_->summers_at.has_value()) return {};
+  std::vector<uint32_t> indices;
+  for (uint32_t member = plan.workers; member < plan.members.size() && member < roster_->members(); ++member) {
+    indices.push_back(roster_->index_of(roster_->seat_of_member(member)));
+  }
+  return indices;
+}
+
+std::vector<double> Modelling::shares_of(const plan::Plan& plan) const {
+  if (network_ == nullptr) return {};
+  return strategy::network_shares(plan, plan::fleet_of(plan).push_ratio, *network_, summer_indices(plan));
 }
 
 ModelRequest Modelling::take_request() {

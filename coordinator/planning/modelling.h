@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,13 +15,15 @@
 #include "common/strategy/models.h"
 #include "coordinator/roster/messages.h"
 #include "coordinator/roster/options.h"
+#include "coordinator/roster/roster.h"
 
 namespace gleaner::coordinator {
 
 class Modelling {
  public:
-  explicit Modelling(const Options::Reduction& reduction)
-      : network_(reduction.network), compares_(is_auto(reduction.strategy)) {}
+  // `roster` has the members of the plans, and must outlive this object. Null: the index of each summer is its place.
+  explicit Modelling(const Options::Reduction& reduction, const Roster* roster = nullptr)
+      : network_(reduction.network), roster_(roster), compares_(is_auto(reduction.strategy)) {}
 
   // Set the round trip between members, and how long a processor takes to send a message, and to receive one. 0: not
   // measured.
@@ -39,6 +42,9 @@ class Modelling {
   }
   // Returns the present models, if they are for this plan; else null.
   const strategy::Models* present(const plan::Plan& plan) const { return have(plan) ? models_.get() : nullptr; }
+  // Returns the share of each member of the plan by the network of the job (strategy::network_shares()). Empty: the
+  // bandwidths of the members alone decide.
+  std::vector<double> shares_of(const plan::Plan& plan) const;
 
   // Returns a request that the driver has to carry out, each one once. Null: there is none. The next one follows when
   // this one is answered.
@@ -52,13 +58,21 @@ class Modelling {
   void on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models);
 
  private:
+  // Returns the index of each CPU summer of the plan, by its place; nothing if the network of the job does not go by
+  // them.
+  std::vector<uint32_t> summer_indices(const plan::Plan& plan) const;
   double round_trip() const;
   double overhead() const;
   bool suits_times(const strategy::ModelRequest& request) const;
-  bool has_failed(const plan::Plan& plan) const { return failed_ != nullptr && failed_->is_for(plan); }
-  bool have(const plan::Plan& plan) const { return models_ != nullptr && modelled_->serves(plan, *models_); }
+  bool has_failed(const plan::Plan& plan) const {
+    return failed_ != nullptr && failed_->is_for(plan) && failed_->summer_indices == summer_indices(plan);
+  }
+  bool have(const plan::Plan& plan) const {
+    return models_ != nullptr && modelled_->serves(plan, *models_) && modelled_->summer_indices == summer_indices(plan);
+  }
 
   const std::shared_ptr<const strategy::JobNetwork> network_;
+  const Roster* const roster_;
   const bool compares_;  // whether the job compares strategies; else it needs to know what its schedule does
   double round_trip_seconds_ = 0;
   double overhead_seconds_ = 0;

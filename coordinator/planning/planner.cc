@@ -92,18 +92,36 @@ absl::StatusOr<plan::Plan> Planner::make_first(uint32_t epoch) const {
   return plan;
 }
 
+plan::Plan Planner::reassign(const plan::Plan& in_force, std::vector<plan::Member> members, uint32_t epoch,
+                             plan::Reassign which) const {
+  std::vector<double> shares;
+  if (options_.reduction.network != nullptr) {
+    plan::Plan with_members = in_force;
+    with_members.members = members;
+    shares = modelling_.shares_of(with_members);
+  }
+  return plan::reassign(in_force, std::move(members), epoch, which, std::move(shares));
+}
+
+std::vector<double> Planner::shares_with(const plan::Plan& plan, const std::vector<plan::Tensor>& added) const {
+  if (options_.reduction.network == nullptr) return {};
+  plan::Plan with_tensors = plan;
+  with_tensors.tensors.insert(with_tensors.tensors.end(), added.begin(), added.end());
+  return modelling_.shares_of(with_tensors);
+}
+
 absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::Plan& in_force, uint32_t epoch,
                                                                     bool ending, absl::Duration now) {
   Proposal next{in_force, PlanReason::kNeeded};
   if (!ending && roster_.is_any_summer_lost(in_force)) {
     next.reason = PlanReason::kRecovery;
-    next.plan = plan::reassign(in_force, members_left(in_force), epoch, plan::Reassign::kLost);
+    next.plan = reassign(in_force, members_left(in_force), epoch, plan::Reassign::kLost);
   } else if (tensors_.empty()) {
     std::vector<plan::Member> wanted = members_wanted(in_force, epoch);
     if (ending || now < next_optional_) return std::nullopt;
     next.reason = PlanReason::kOptional;
     if (is_uneven_ || wanted != in_force.members) {
-      next.plan = plan::reassign(in_force, std::move(wanted), epoch, plan::Reassign::kAll);
+      next.plan = reassign(in_force, std::move(wanted), epoch, plan::Reassign::kAll);
     } else if (std::optional<plan::Plan> changed = strategies_.make_change(in_force, epoch, now)) {
       next.plan = *std::move(changed);
     } else {
@@ -119,6 +137,7 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
   if (chooses_strategies()) next.strategies = strategies_.choose(next.plan, tensors, *models);
   plan::PartitionOptions options{options_.partition_bytes};
   options.schedules = models->cuts_of(next.plan.schedules);
+  options.shares = shares_with(next.plan, tensors);
   GLN_ASSIGN_OR_RETURN(next.plan, plan::extend_plan(next.plan, std::move(tensors), options, epoch));
   tensors_in_proposal_ = tensors_.size();
   return next;

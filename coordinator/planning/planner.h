@@ -20,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/plan/partitioner.h"
 #include "common/plan/plan.h"
 #include "coordinator/planning/auto_strategies.h"
 #include "coordinator/planning/modelling.h"
@@ -41,7 +42,7 @@ class Planner {
   Planner(const Options* options, const Roster* roster)
       : options_(*options),
         roster_(*roster),
-        modelling_(options->reduction),
+        modelling_(options->reduction, roster),
         strategies_(&modelling_, options->reduction.count_times) {}
 
   // Returns the plan with which the job begins.
@@ -73,6 +74,11 @@ class Planner {
   double assumed_bandwidth() const;
   std::vector<plan::Member> members_left(const plan::Plan& in_force) const;
   std::vector<plan::Member> members_wanted(const plan::Plan& in_force, uint32_t epoch) const;
+  // Returns the plan in force with these members, and with owners chosen by the network of the job.
+  plan::Plan reassign(const plan::Plan& in_force, std::vector<plan::Member> members, uint32_t epoch,
+                      plan::Reassign which) const;
+  // Returns the shares by the network of the job when these tensors are added to the plan.
+  std::vector<double> shares_with(const plan::Plan& plan, const std::vector<plan::Tensor>& added) const;
 
   const Options& options_;
   const Roster& roster_;

@@ -41,7 +41,8 @@ absl::StatusOr<coordinator::Options> AttemptSession::options() const {
   options.reduction.bits = bits_of(job_);
   if (const api::RankMap* const map = rank_map_of(job_)) {
     options.indices.workers = map->workers;
-    if (!observation_.session.has_value()) GLN_RETURN_IF_ERROR(set_network(observation_, workers_, *map, options));
+    if (!observation_.session.has_value())
+      GLN_RETURN_IF_ERROR(set_network(observation_, workers_, summers, *map, options));
   }
   options.start_timeout = job_.run_policy.start_deadline;
   options.return_timeout = kReturnPatience;

@@ -1,37 +1,61 @@
 #include "operator/reconcile/job_network.h"
 
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/fabric/network.h"
 #include "common/strategy/networked_strategy.h"
+#include "common/topology/subset.h"
 #include "coordinator/roster/networked_reduction.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/names.h"
 
 namespace gleaner::reconcile {
 
-absl::StatusOr<topology::Topology> network_of_workers(const Observation& observation, const Workers& workers,
-                                                      const api::RankMap& map) {
-  const std::vector<const PodView*>& pods = workers.pods();
-  const std::vector<double> bits = assumed_bits_per_second(observation, pods);
+absl::StatusOr<topology::Topology> network_of_members(const Observation& observation, const Workers& workers,
+                                                      const api::RankMap& map,
+                                                      const std::vector<const PodView*>& summers) {
+  std::vector<const PodView*> pods;
   std::vector<fabric::Host> hosts;
-  for (uint32_t number = 0; number < pods.size(); ++number) {
+  for (uint32_t number = 0; number < workers.pods().size(); ++number) {
     const uint32_t index = map.index_of(number);
-    hosts.push_back({absl::StrCat(kWorker, "-", index), pods[index] == nullptr ? "" : pods[index]->node, bits[index]});
+    pods.push_back(workers.pods()[index]);
+    hosts.push_back({absl::StrCat(kWorker, "-", index), {}});
+  }
+  for (const PodView* summer : summers) {
+    pods.push_back(summer);
+    hosts.push_back({absl::StrCat(kSummer, "-", summer->index), {}});
+  }
+  const std::vector<std::string> nodes = nodes_of(pods);
+  const std::vector<double> bits = assumed_bits_per_second(observation, pods);
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    hosts[i].node = nodes[i];
+    hosts[i].bits_per_second = bits[i];
   }
   return fabric::network_of(*observation.fabric, hosts);
 }
 
-absl::Status set_network(const Observation& observation, const Workers& workers, const api::RankMap& map,
+absl::Status set_network(const Observation& observation, const Workers& workers,
+                         const std::vector<const PodView*>& summers, const api::RankMap& map,
                          coordinator::Options& options) {
-  if (map.groups.empty()) return absl::OkStatus();
-  if (std::holds_alternative<strategy::Summers>(options.reduction.strategy)) return absl::OkStatus();
+  std::vector<const PodView*> placed;
+  std::ranges::copy_if(summers, std::back_inserter(placed), [](const PodView* pod) { return pod != nullptr; });
+  GLN_ASSIGN_OR_RETURN(const topology::Topology all, network_of_members(observation, workers, map, placed));
+  if (all.switches().size() == 1) return absl::OkStatus();
   strategy::JobNetwork network;
-  GLN_ASSIGN_OR_RETURN(network.topology, network_of_workers(observation, workers, map));
-  network.summers_at = 0;  // fabric::kCore
+  std::vector<uint32_t> hosts_of_workers(options.workers);
+  std::iota(hosts_of_workers.begin(), hosts_of_workers.end(), 0);
+  GLN_ASSIGN_OR_RETURN(network.topology, topology::subset(all, hosts_of_workers));
+  std::vector<uint32_t>& summers_at = network.summers_at.emplace();
+  for (uint32_t i = 0; i < placed.size(); ++i) {
+    if (placed[i]->index >= summers_at.size()) summers_at.resize(placed[i]->index + 1, 0);  // 0: fabric::kCore
+    summers_at[placed[i]->index] = all.only_switch(options.workers + i)->node - all.host_count();
+  }
   if (map.order == api::RankOrder::kIdentity) network.source = strategy::RankMapSource::kIdentity;
   GLN_ASSIGN_OR_RETURN(
       strategy::NetworkedStrategy fitted,

@@ -1,5 +1,7 @@
-// The network of an attempt's workers, by which Auto chooses strategies and schedules get their ranks. Pure.
+// The network of an attempt's members, by which Auto chooses strategies and schedules get their ranks. Pure.
 #pragma once
+
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,15 +13,19 @@
 
 namespace gleaner::reconcile {
 
-// Returns the network of the workers' machines, with worker number i of the map as host i. Links have the bandwidths of
-// the workers, or those that plans assume. Errors: those of fabric::network_of().
-absl::StatusOr<topology::Topology> network_of_workers(const Observation& observation, const Workers& workers,
-                                                      const api::RankMap& map);
+// Returns the network of the machines of the workers, with worker number i of the map as host i, and then those of
+// `summers`, as hosts in this order. Links have the bandwidths of the pods, or those that plans assume. Errors: those
+// of fabric::network_of().
+absl::StatusOr<topology::Topology> network_of_members(const Observation& observation, const Workers& workers,
+                                                      const api::RankMap& map,
+                                                      const std::vector<const PodView*>& summers = {});
 
-// Sets the network of the session, and the groups of a strategy with groups, if the map has groups. CPU summers are at
-// the core, since they may come from any machine. Errors: those of network_of_workers(), and of
+// Sets the network of the session, and the groups of a strategy with groups, if groups of the cluster part the machines
+// of the workers and of `summers`. These summers are where their nodes are; those that the autoscaler adds later are at
+// the core, since the session is not told where they run. Errors: those of network_of_members(), and of
 // strategy::fit_to_network().
-absl::Status set_network(const Observation& observation, const Workers& workers, const api::RankMap& map,
+absl::Status set_network(const Observation& observation, const Workers& workers,
+                         const std::vector<const PodView*>& summers, const api::RankMap& map,
                          coordinator::Options& options);
 
 // Finds the ranks of the schedules that the session may choose (strategy::find_rank_maps()). To be called once, before

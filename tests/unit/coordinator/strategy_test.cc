@@ -3,9 +3,11 @@
 
 #include <memory>
 
+#include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
 #include "common/topology/builders.h"
+#include "common/topology/subset.h"
 #include "coordinator/planning/planner.h"
 #include "tests/unit/coordinator/seats.h"
 
@@ -115,6 +117,27 @@ Options in_racks() {
   options.reduction.network = std::make_shared<const strategy::JobNetwork>(
       strategy::JobNetwork{*topology::racks(2, 4, {10e9, 10e9, 5e-6}), strategy::RankMapSource::kIdentity, {}, {}});
   return options;
+}
+
+TEST(Strategy, SharesFollowTheUplinksOfTheNetwork) {
+  Options options = with_strategy(4, strategy::Summers());
+  options.bits_per_second = 8e9;
+  // Three workers are in rack 0, whose uplink is least busy if they own everything.
+  const std::vector<uint32_t> hosts = {0, 1, 2, 3};
+  options.reduction.network = std::make_shared<const strategy::JobNetwork>(
+      strategy::JobNetwork{.topology = *topology::subset(*topology::racks(2, 3, {8e9, 4e9, 1e-6}), hosts)});
+  Roster roster(options);
+  seat_all(roster, options);
+  Planner planner(&options, &roster);
+  planner.add_tensors({{"large", 16 << 20}});
+  const auto next = next_of(planner, *planner.make_first(1));
+  ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
+  EXPECT_EQ(plan::owned_bytes((*next)->plan)[3], 0u);
+  ASSERT_TRUE(roster.set_bandwidth(Role::kWorker, 0, 7e9).ok());
+  planner.on_committed(PlanReason::kNeeded);
+  const auto changed = planner.make_next((*next)->plan, 3, false, absl::ZeroDuration());
+  ASSERT_TRUE(changed.ok() && changed->has_value()) << changed.status();
+  EXPECT_EQ(plan::owned_bytes((*changed)->plan)[3], 0u) << "all partitions are dealt anew";
 }
 
 TEST(Strategy, AutoStaysInRankOrderByDefault) {

@@ -192,6 +192,21 @@ TEST_F(Ranks, NetworkGroupsTheWorkersOfAStrategyWithRacks) {
   EXPECT_EQ(other.wanted_session->reduction.network->topology.hosts()[1].name, "worker-2");
 }
 
+TEST_F(Ranks, NetworkHasSummersWhereTheirNodesAre) {
+  world_.job.communication.summers.max = 2;
+  world_.spare = {{"w4", 1e9}, {"w6", 1e9}};
+  run(in_racks({"a", "a", "a", "a", "b", "b", ""}, 100e9));
+  world_.run("digits-summer-0", "w4");
+  world_.run("digits-summer-1", "w6");
+  world_.settle();
+  const auto& network = world_.wanted_session->reduction.network;
+  ASSERT_NE(network, nullptr);
+  EXPECT_EQ(network->topology.host_count(), 4U);
+  ASSERT_EQ(network->summers_at->size(), 2U);
+  EXPECT_EQ(network->topology.switches()[(*network->summers_at)[0]].name, "b");
+  EXPECT_EQ(network->topology.switches()[(*network->summers_at)[1]].name, "core");
+}
+
 TEST_F(Ranks, WaitingForRanksIsNoObstacle) {
   world_.settle();
   PodView& pod = world_.pod("digits-worker-0");

@@ -57,9 +57,9 @@ TEST(Choice, TheOverheadThatANetworkStatesCounts) {
   EXPECT_EQ(network->topology.hosts()[1].overhead_seconds, 3e-6);
 }
 
-TEST(Choice, SummersOutsideANetworkAreAtItsCore) {
+TEST(Choice, SummersAreAtTheirSwitches) {
   JobNetwork known{.topology = *topology::racks(2, 2, {10e9, 5e9, 10e-6})};
-  known.summers_at = 0;  // the core
+  known.summers_at = std::vector<uint32_t>{0, 0, 0, 2};  // summers 0 to 2 are at the core, and 3 is in the second rack
   EXPECT_TRUE(validate(known, 4, 3).ok());
   plan::Plan plan = plan_of(4, 3);
   plan.members[5] = {};  // an empty place
@@ -74,6 +74,11 @@ TEST(Choice, SummersOutsideANetworkAreAtItsCore) {
   EXPECT_EQ(made.name(at->node), "core");
   EXPECT_EQ(made.bits_per_second(at->channel), 3e9);
   EXPECT_EQ(made.name(made.only_switch(3)->node), "rack-1");
+  const std::vector<uint32_t> indices = {7, 1, 3};
+  const auto placed = network_of(plan, 0, 0, &known, indices);
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(placed->topology.name(placed->topology.only_switch(4)->node), "core") << "summer 7 is not known";
+  EXPECT_EQ(placed->topology.name(placed->topology.only_switch(5)->node), "rack-1");
   known.summers_at.reset();
   EXPECT_FALSE(validate(known, 4, 3).ok()) << "each summer needs a host";
 }
