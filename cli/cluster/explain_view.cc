@@ -40,12 +40,7 @@ plan::Fleet fleet_of(const api::ReductionPlan& plan) {
     (member.role == "worker" ? fleet.worker_bits_per_second : fleet.summer_bits_per_second)
         .push_back(member.bits_per_second);
   }
-  const auto bytes = static_cast<double>(plan.spec.bytes_per_step);
-  // Plans of earlier operators do not have the bytes of pushes.
-  if (plan.spec.push_bytes_per_step > 0) {
-    fleet.push_ratio = std::clamp(static_cast<double>(plan.spec.push_bytes_per_step) / bytes, 1 / plan::kMaxPushRatio,
-                                  plan::kMaxPushRatio);
-  }
+  fleet.push_ratio = push_ratio_of(plan.spec);
   return fleet;
 }
 
@@ -187,6 +182,12 @@ std::string slow_lines(const ExplainedJob& job) {
 }
 
 }  // namespace
+
+double push_ratio_of(const api::ReductionPlanSpec& spec) {
+  if (spec.push_bytes_per_step == 0) return 1;  // in the plan of an earlier operator
+  const double ratio = static_cast<double>(spec.push_bytes_per_step) / static_cast<double>(spec.bytes_per_step);
+  return std::clamp(ratio, 1 / plan::kMaxPushRatio, plan::kMaxPushRatio);
+}
 
 std::string measured_text(const api::ReductionPlanStatus& status) {
   const std::string& basis = status.efficiency_basis;

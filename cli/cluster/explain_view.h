@@ -35,6 +35,9 @@ std::string unknown_links(const api::ReductionPlan& plan);
 // Returns the bytes of a step, and how many they would be without compression.
 std::string step_bytes_text(const api::ReductionPlanSpec& spec);
 
+// Returns the bytes that workers push for each byte of the result.
+double push_ratio_of(const api::ReductionPlanSpec& spec);
+
 struct ExplainedMachine {
   api::PlanMember member;  // its bytes are scaled to those of one step
   double share = 0;        // owned bytes / bytes of a step

@@ -274,6 +274,7 @@ def test_explain(cluster: Api) -> None:
     assert "Strategy   2 tensors of 1.00 MiB by summers; 1 tensor of 4.00 KiB by ring" in text
     assert explained["strategy"] == "summers, ring" and explained["strategies"][1]["tensors"] == 1
     assert explained["one_more_summer"]["bound_seconds"] == 0, "unknown"
+    assert explained["uplink"] is None, "schedules sum a tensor"
     assert "Autoscaler 2 summers wanted, 1 in the plan: WorthIt, a summer buys 9.0 % of the step" in text
     assert "summer-1 on n1 added" in text
     saved = "76.29 MiB instead of 152.59 MiB (2.00 times fewer)"
