@@ -54,7 +54,8 @@ void add_rdma(const std::vector<RdmaPort>& ports, std::vector<Placed>& nics) {
     }
     if (found || !port.net_devices.empty()) continue;  // its network device belongs to a pod, or was left out
     Placed placed;
-    placed.nic.name = placed.nic.rdma_device = port.device;
+    placed.nic.name = port.name;
+    placed.nic.rdma_device = port.device;
     placed.nic.pci_address = port.place.address;
     placed.nic.numa_node = port.place.numa_node;
     set_speed(placed.nic, port.active ? port.bits_per_second : 0);

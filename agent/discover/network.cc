@@ -131,10 +131,12 @@ std::vector<RdmaPort> read_rdma_ports(const Tree& tree) {
   std::vector<RdmaPort> ports;
   for (const std::string& name : tree.list("sys/class/infiniband")) {
     const std::string folder = absl::StrCat("sys/class/infiniband/", name);
-    for (const std::string& number : tree.list(absl::StrCat(folder, "/ports"))) {
+    const std::vector<std::string> numbers = tree.list(absl::StrCat(folder, "/ports"));
+    for (const std::string& number : numbers) {
       const std::string port_folder = absl::StrCat(folder, "/ports/", number);
       RdmaPort port;
       port.device = name;
+      port.name = numbers.size() > 1 ? absl::StrCat(name, ":", number) : name;
       port.place = read_pci_place(tree, absl::StrCat(folder, "/device"));
       port.active = absl::StrContains(tree.read(absl::StrCat(port_folder, "/state")).value_or(""), "ACTIVE");
       const std::string rate = tree.read(absl::StrCat(port_folder, "/rate")).value_or("");  // "100 Gb/sec (4X EDR)"

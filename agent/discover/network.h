@@ -25,6 +25,7 @@ struct NetDevice {
 
 struct RdmaPort {
   std::string device;  // mlx5_0
+  std::string name;    // "mlx5_0", or "mlx5_0:2" if the device has several ports; GLEANER_RDMA_DEVICE takes both
   PciPlace place;
   bool active = false;
   double bits_per_second = 0;            // 0: unknown

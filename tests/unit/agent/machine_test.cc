@@ -91,6 +91,15 @@ TEST(Machine, AzureNdv2) {
   EXPECT_EQ(machine.paths[1].gpu, "0002:00:00.0");
 }
 
+TEST(Machine, PortsOfAnInfinibandDeviceAreNics) {
+  MachineTree tree("azure-ndv2");
+  tree.write("sys/class/infiniband/mlx5_0/ports/2/state", "4: ACTIVE");
+  tree.write("sys/class/infiniband/mlx5_0/ports/2/rate", "56 Gb/sec (4X FDR)");
+  const Machine machine = read_machine(tree.source()).value();
+  EXPECT_THAT(nics(machine), ElementsAre("eth0 hv_netvsc 40 *", "mlx5_0:1 - 100 mlx5_0", "mlx5_0:2 - 56 mlx5_0"));
+  for (const api::Nic& nic : machine.nics) EXPECT_EQ(nic.speed_source, SpeedSource::kSysfs) << nic.name;
+}
+
 TEST(Machine, Workstation) {
   const Machine machine = read("workstation");
   EXPECT_EQ(machine.gpus.size(), 4u);
