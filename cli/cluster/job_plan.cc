@@ -15,6 +15,7 @@
 #include "common/fabric/step_bound.h"
 #include "operator/reconcile/summer_choice.h"
 #include "operator/reconcile/summers.h"
+#include "operator/reconcile/worker_nics.h"
 
 namespace gleaner::cli {
 namespace {
@@ -24,8 +25,11 @@ using Machines = std::vector<std::shared_ptr<const Machine>>;
 
 constexpr size_t kRefusalsShown = 5;
 
-double speed_of(const Machine* machine) {
-  return machine == nullptr || machine->profile == nullptr ? 0 : machine->profile->status.bits_per_second;
+// Returns the speed of a worker of the job on this machine; 0: unknown.
+double speed_of(const Machine* machine, const std::vector<std::string>& rdma_devices) {
+  if (machine == nullptr || machine->profile == nullptr) return 0;
+  const api::NodeProfileStatus& profile = machine->profile->status;
+  return reconcile::worker_bits_per_second(rdma_devices, reconcile::rdma_speeds(profile), profile.bits_per_second);
 }
 
 double lower_known(double one, double other) {
@@ -33,11 +37,12 @@ double lower_known(double one, double other) {
   return other <= 0 ? one : std::min(one, other);
 }
 
-// Returns the median speed of the machines that take pods; 0 if no speed is known.
-double median_speed(const Machines& machines) {
+// Returns the median speed of a worker on the machines that take pods; 0 if no speed is known.
+double median_speed(const Machines& machines, const std::vector<std::string>& rdma_devices) {
   std::vector<double> speeds;
   for (const auto& machine : machines) {
-    if (machine->schedulable && speed_of(machine.get()) > 0) speeds.push_back(speed_of(machine.get()));
+    const double speed = speed_of(machine.get(), rdma_devices);
+    if (machine->schedulable && speed > 0) speeds.push_back(speed);
   }
   return upper_median(std::move(speeds));
 }
@@ -114,11 +119,12 @@ absl::StatusOr<JobFleet> fleet_for(const api::TrainingJob& job, const placement:
                                    absl::Time now) {
   const Machines machines = without_summers_of(job, pods, cluster.machines());
   JobFleet result;
-  result.assumed_bits_per_second = lower_known(template_limit(job), median_speed(machines));
+  const std::vector<std::string> rdma_devices = reconcile::rdma_devices_of(job);
+  result.assumed_bits_per_second = lower_known(template_limit(job), median_speed(machines, rdma_devices));
   for (const placement::Pod* worker : workers_of(job, pods)) {
     double known = 0;
     if (worker != nullptr && !worker->node.empty()) {
-      known = lower_known(worker->bits_per_second, speed_of(cluster.machine(worker->node).get()));
+      known = lower_known(worker->bits_per_second, speed_of(cluster.machine(worker->node).get(), rdma_devices));
     }
     if (known <= 0) ++result.assumed;
     result.fleet.worker_bits_per_second.push_back(known > 0 ? known : result.assumed_bits_per_second);

@@ -5,7 +5,9 @@
 #include <iterator>
 
 #include "coordinator/roster/stand_in_bandwidth.h"
+#include "operator/reconcile/names.h"
 #include "operator/reconcile/summers.h"
+#include "operator/reconcile/worker_nics.h"
 
 namespace gleaner::reconcile {
 namespace {
@@ -38,7 +40,10 @@ double current_bits_per_second(const Observation& observation, const coordinator
 }  // namespace
 
 double member_bits_per_second(const Observation& observation, const PodView& pod) {
-  const double node = pod.node.empty() ? 0 : find_node(observation, pod.node).bits_per_second;
+  const NodeView view = pod.node.empty() ? NodeView{} : find_node(observation, pod.node);
+  const std::vector<std::string> devices =
+      pod.role == kWorker ? rdma_devices_of(observation.job) : std::vector<std::string>();
+  const double node = worker_bits_per_second(devices, view.rdma_speeds, view.bits_per_second);
   if (node <= 0) return pod.bits_per_second;
   return pod.bits_per_second <= 0 ? node : std::min(node, pod.bits_per_second);
 }

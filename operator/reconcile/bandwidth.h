@@ -8,8 +8,9 @@
 
 namespace gleaner::reconcile {
 
-// Returns the bandwidth of this pod's link in bits per second, each way: the smaller of its annotation and its node's
-// speed. If only one of them is known, returns that one; if none is, returns 0.
+// Returns the bandwidth of this pod's link in bits per second, each way: the smaller of its annotation and the speed of
+// its NICs (worker_nics.h); a summer's is the node's default route. If only one of them is known, returns that one; if
+// none is, returns 0.
 double member_bits_per_second(const Observation& observation, const PodView& pod);
 
 // Returns member_bits_per_second() of each pod; 0 for a null pod.

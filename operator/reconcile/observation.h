@@ -20,6 +20,7 @@
 #include "coordinator/status/job_state.h"
 #include "operator/autoscale/autoscale.h"
 #include "operator/reconcile/pod_view.h"
+#include "operator/reconcile/worker_nics.h"
 
 namespace gleaner::reconcile {
 
@@ -27,7 +28,8 @@ namespace gleaner::reconcile {
 struct NodeView {
   bool exists = false;
   bool ready = false;
-  double bits_per_second = 0;  // speed in its profile; 0: unknown
+  double bits_per_second = 0;     // speed in its profile; 0: unknown
+  DeviceSpeeds rdma_speeds = {};  // in its profile
 };
 
 // The changes of a running job's summers that the autoscaler requests.

@@ -174,7 +174,8 @@ reconcile::NodeView Cluster::node(const std::string& name) const {
   const auto node = nodes_->get(name);
   if (node == nullptr) return {};
   const auto profile = profiles_->get(name);
-  return {true, node->ready, profile == nullptr ? 0 : profile->status.bits_per_second};
+  if (profile == nullptr) return {true, node->ready, 0, {}};
+  return {true, node->ready, profile->status.bits_per_second, reconcile::rdma_speeds(profile->status)};
 }
 
 std::vector<std::shared_ptr<const placement::Machine>> Cluster::machines() const {

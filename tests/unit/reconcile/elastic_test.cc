@@ -291,6 +291,23 @@ TEST(Elastic, CoordinatorLearnsLargeBandwidthChanges) {
   EXPECT_EQ(decision.tell.bandwidths[1].bits_per_second, 3e8);
 }
 
+TEST(Elastic, WorkersHaveTheSpeedOfTheirRdmaDevices) {
+  World world = running_by_plan();
+  world.nodes["w0"] = world.nodes["w1"] = {true, true, 1e9, {{"mlx5_0", 4e9}, {"mlx5_1", 4e9}}};
+  world.nodes["s0"] = world.nodes["w0"];
+  EXPECT_THAT(world.look().tell.bandwidths, IsEmpty()) << "the job names no device";
+  world.job.workers.pod_template["spec"]["containers"][0]["env"] =
+      nlohmann::json::array({{{"name", "GLEANER_RDMA_DEVICE"}, {"value", "mlx5_0:1, mlx5_1:1:3"}}});
+  const Actions decision = world.look();
+  ASSERT_THAT(decision.tell.bandwidths, SizeIs(2)) << "summers have the default route's";
+  EXPECT_EQ(decision.tell.bandwidths[0].role, coordinator::Role::kWorker);
+  EXPECT_EQ(decision.tell.bandwidths[0].bits_per_second, 8e9);
+  world.nodes["w1"].rdma_speeds.erase("mlx5_1");
+  EXPECT_THAT(world.look().tell.bandwidths, SizeIs(1)) << "a device of unknown speed leaves the default route's";
+  world.job.communication.transport = api::Transport::kTcp;
+  EXPECT_THAT(world.look().tell.bandwidths, IsEmpty());
+}
+
 TEST(Elastic, PlanNamesPresentMembers) {
   World world = running_by_plan();
   world.scaling = addition(world, "s2");
