@@ -12,6 +12,7 @@
 #include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/fabric/fabric.h"
+#include "common/fabric/group_value.h"
 
 namespace gleaner::cli {
 namespace {
@@ -49,12 +50,6 @@ absl::string_view own_name(const TopologyGroup& group) {
   absl::string_view name = group.name;
   if (!group.parent.empty()) absl::ConsumePrefix(&name, absl::StrCat(group.parent, "/"));
   return name;
-}
-
-// Returns the value of the label that the group's nodes share. The operator adds # and a number to some names.
-absl::string_view label_value(const TopologyGroup& group) {
-  const absl::string_view name = own_name(group);
-  return name.substr(0, name.find('#'));
 }
 
 // Returns the label's key without its domain: "rack" of "topology.kubernetes.io/rack".
@@ -109,7 +104,7 @@ std::string advice_on_uplinks(const std::vector<TopologyGroup>& groups) {
   const auto assumed = std::ranges::find(groups, api::UplinkSource::kAssumed, &TopologyGroup::uplink_source);
   const TopologyGroup& group = assumed == groups.end() ? groups.front() : *assumed;
   return absl::StrCat(text, " and write, for example:\n\n  spec:\n    uplinks:\n    - level: ", group.level,
-                      "\n      group: ", label_value(group), "\n      bandwidth: 100Gbit\n");
+                      "\n      group: ", fabric::group_value(group), "\n      bandwidth: 100Gbit\n");
 }
 
 std::string advice_on(const api::Condition& condition, const std::vector<TopologyGroup>& groups) {

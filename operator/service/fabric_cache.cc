@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/fabric/group_value.h"
 #include "common/fabric/measured_uplinks.h"
 
 namespace gleaner::operation {
@@ -57,7 +58,7 @@ void FabricCache::restore(const api::TopologyStatus& status) {
   for (const api::TopologyGroup& group : status.groups) {
     if (group.uplink_source == api::UplinkSource::kProbes) measured_uplinks_[group.name] = group.uplink_bits_per_second;
     if (group.level != fabric::kProbedLevel) continue;
-    const std::string value = group.parent.empty() ? group.name : group.name.substr(group.parent.size() + 1);
+    const std::string value(fabric::group_value(group));
     for (const std::string& node : group.nodes) near_.group_of[node] = value;
   }
   fabric_ = nullptr;

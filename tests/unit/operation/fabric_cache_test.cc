@@ -107,5 +107,17 @@ TEST_F(MeasuredFabricTest, AnotherOperatorGoesOnWithTheGroupsOfTheTopology) {
   EXPECT_EQ(cache_.get()->groups().size(), 2u) << "own measurements count more";
 }
 
+TEST(RestoredFabric, NamesOfGroupsNeedNotBeginWithThatOfTheParent) {
+  const std::string parent(195, 'p');
+  const auto probed = [&](const std::string& name, const std::vector<std::string>& nodes) {
+    return api::TopologyGroup{name, fabric::kProbedLevel, parent, nodes, 2};
+  };
+  FabricCache cache({{"rack"}});
+  for (const char* name : {"a", "b", "c", "d"}) cache.set_node({.name = name});
+  cache.restore({4, {{parent, "rack", "", {}, 4}, probed("near-a#1", {"a", "b"}), probed("near-c", {"c", "d"})}, {}});
+  ASSERT_EQ(cache.get()->groups().size(), 2u);
+  EXPECT_EQ(cache.get()->groups()[0].name, "near-a");
+}
+
 }  // namespace
 }  // namespace gleaner::operation
