@@ -42,12 +42,15 @@ bool FabricCache::set_profile(std::shared_ptr<const api::NodeProfile> profile) {
                              : known->second->status.peers != after.peers ||
                                    known->second->status.peer_bandwidths != after.peer_bandwidths;
   known->second = std::move(profile);
-  return changed && !std::exchange(profiles_changed_, true);
+  profiles_changed_ = profiles_changed_ || changed;
+  return changed;
 }
 
 bool FabricCache::remove_profile(const std::string& node) {
   absl::MutexLock lock(&mutex_);
-  return profiles_.erase(node) > 0 && !std::exchange(profiles_changed_, true);
+  if (profiles_.erase(node) == 0) return false;
+  profiles_changed_ = true;
+  return true;
 }
 
 void FabricCache::restore(const api::TopologyStatus& status) {
@@ -70,7 +73,8 @@ void FabricCache::measure(absl::Time now) {
   absl::flat_hash_map<std::string, std::string> before;
   {
     absl::MutexLock lock(&mutex_);
-    const bool due = profiles_changed_ && now - measured_ >= kMeasurePeriod;
+    // The clock may have been set back.
+    const bool due = profiles_changed_ && (now < measured_ || now - measured_ >= kMeasurePeriod);
     if (!labels_changed_ && !due) return;
     labels_changed_ = profiles_changed_ = false;
     measured_ = now;

@@ -33,8 +33,8 @@ class FabricCache {
   bool remove_node(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   bool set_uplinks(std::vector<api::StatedUplink> uplinks) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Store what the node's agent says. Each returns whether it is the first change since measure(), which is to be
-  // called kMeasurePeriod later.
+  // Store what the node's agent says. Each returns whether measure() is to be called kMeasurePeriod later. A call may
+  // come too early to measure, so each further change asks for one again.
   bool set_profile(std::shared_ptr<const api::NodeProfile> profile) ABSL_LOCKS_EXCLUDED(mutex_);
   bool remove_profile(const std::string& node) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the groups and uplinks that another operator has found by measurements, unless measure() has found some.

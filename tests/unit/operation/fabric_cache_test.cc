@@ -77,14 +77,26 @@ TEST_F(MeasuredFabricTest, LabelsTakePrecedence) {
 
 TEST_F(MeasuredFabricTest, MeasuresOncePerPeriod) {
   EXPECT_TRUE(cache_.set_profile(changed(0, 1)));
-  EXPECT_FALSE(cache_.set_profile(changed(0, 2))) << "measure() is to be called anyway";
   EXPECT_FALSE(cache_.remove_profile("unknown"));
   const auto before = cache_.get();
   cache_.measure(fabric::kNow + kMeasurePeriod / 2);
   EXPECT_EQ(cache_.get(), before);
   cache_.measure(fabric::kNow + kMeasurePeriod);
   EXPECT_NE(cache_.get(), before);
-  EXPECT_FALSE(cache_.set_profile(changed(0, 2))) << "nothing has changed";
+  EXPECT_FALSE(cache_.set_profile(changed(0, 1))) << "nothing has changed";
+}
+
+TEST_F(MeasuredFabricTest, AChangeAfterAnEarlyCallAsksForAnother) {
+  EXPECT_TRUE(cache_.set_profile(changed(0, 1)));
+  cache_.measure(fabric::kNow + kMeasurePeriod / 2);
+  EXPECT_TRUE(cache_.set_profile(changed(0, 2)));
+}
+
+TEST_F(MeasuredFabricTest, MeasuresAfterTheClockWasSetBack) {
+  cache_.set_profile(changed(0, 1));
+  const auto before = cache_.get();
+  cache_.measure(fabric::kNow - absl::Hours(1));
+  EXPECT_NE(cache_.get(), before);
 }
 
 TEST_F(MeasuredFabricTest, PathsAcrossGroupsTellUplinks) {
