@@ -31,6 +31,20 @@ struct Bandwidth {
   double part = 0;  // of what the slower one of both nodes' own links carries; 0: unknown
 };
 
+// Bandwidths by the node whose agent has measured them. An agent may state any number, and all count as one.
+using ByAgent = std::map<std::string, std::vector<Bandwidth>>;
+
+// Returns the median over all agents of the median of each agent's bandwidths; 0 if there are none.
+double usual(const ByAgent& by_agent, double Bandwidth::*value) {
+  std::vector<double> of_agents;
+  for (const auto& [agent, bandwidths] : by_agent) {
+    std::vector<double> values;
+    for (const Bandwidth& each : bandwidths) values.push_back(each.*value);
+    of_agents.push_back(upper_median(std::move(values)));
+  }
+  return upper_median(std::move(of_agents));
+}
+
 class Measurements {
  public:
   Measurements(const Fabric& fabric, const Profiles& profiles, absl::Time now) : fabric_(fabric) {
@@ -47,18 +61,13 @@ class Measurements {
   }
 
   std::vector<double> uplinks() const {
-    const double usual_within = within_.empty() ? 1 : upper_median(within_);
+    const double usual_within = within_.empty() ? 1 : usual(within_, &Bandwidth::part);
     std::vector<double> uplinks(fabric_.groups().size(), 0);
     for (const auto& [group, others] : across_) {
       double fastest = 0, part = 0;
-      for (const auto& [other, bandwidths] : others) {
-        std::vector<double> bits, parts;
-        for (const Bandwidth& each : bandwidths) {
-          bits.push_back(each.bits_per_second);
-          parts.push_back(each.part);
-        }
-        fastest = std::max(fastest, upper_median(std::move(bits)));
-        part = std::max(part, upper_median(std::move(parts)));
+      for (const auto& [other, by_agent] : others) {
+        fastest = std::max(fastest, usual(by_agent, &Bandwidth::bits_per_second));
+        part = std::max(part, usual(by_agent, &Bandwidth::part));
       }
       if (part > 0 && part < kSlowUplink * usual_within) uplinks[group] = fastest;
     }
@@ -68,31 +77,35 @@ class Measurements {
  private:
   void add(const std::string& from, const std::string& to, Bandwidth bandwidth) {
     const std::vector<uint32_t> one = ancestry_of(fabric_, from), other = ancestry_of(fabric_, to);
-    if (!one.empty() && !other.empty() && one.front() == other.front()) {
-      if (bandwidth.part > 0) within_.push_back(bandwidth.part);
+    // Agents measure nodes of groups alone. So one of the nodes has left its group, or the cluster, and the path may
+    // have been within it.
+    if (one.empty() || other.empty()) return;
+    if (one.front() == other.front()) {
+      if (bandwidth.part > 0) within_[from].push_back(bandwidth);
       return;
     }
-    add_across(one, other, bandwidth);
-    add_across(other, one, bandwidth);
+    add_across(one, other, from, bandwidth);
+    add_across(other, one, from, bandwidth);
   }
 
   // Adds a bandwidth of a path that leaves the groups of `from` which the groups of `to` do not have.
-  void add_across(const std::vector<uint32_t>& from, const std::vector<uint32_t>& to, Bandwidth bandwidth) {
+  void add_across(const std::vector<uint32_t>& from, const std::vector<uint32_t>& to, const std::string& agent,
+                  Bandwidth bandwidth) {
     const auto has = [](const std::vector<uint32_t>& groups, uint32_t group) {
       return std::ranges::find(groups, group) != groups.end();
     };
-    std::optional<uint32_t> beyond;  // the widest group that the path enters; nullopt: the node is in none
+    std::optional<uint32_t> beyond;  // the widest group that the path enters; nullopt: it enters none
     for (const uint32_t group : to) {
       if (!has(from, group)) beyond = group;
     }
     for (const uint32_t group : from) {
-      if (!has(to, group)) across_[group][beyond].push_back(bandwidth);
+      if (!has(to, group)) across_[group][beyond][agent].push_back(bandwidth);
     }
   }
 
   const Fabric& fabric_;
-  std::vector<double> within_;                                                            // parts
-  std::map<uint32_t, std::map<std::optional<uint32_t>, std::vector<Bandwidth>>> across_;  // by group, then other group
+  ByAgent within_;                                                         // those with a known part
+  std::map<uint32_t, std::map<std::optional<uint32_t>, ByAgent>> across_;  // by group, then other group
 };
 
 }  // namespace

@@ -3,7 +3,9 @@
 //
 // Agents measure one path at a time, so a measurement between two nodes is what the slowest of their own links and the
 // uplinks between them carries. Others may use these links at the same time, so it is a lower bound. The uplink of a
-// group is at least as fast as the fastest of the usual bandwidths to the other groups.
+// group is at least as fast as the fastest of the usual bandwidths to the other groups. Each agent counts once for two
+// groups, however many measurements it states, so one that lies among three or more does not decide. Measurements of
+// nodes in no group do not count.
 //
 // If that is about what nodes reach within groups, then the uplink is not slower than a node's link. How fast it is
 // remains unknown, as one path at a time cannot tell: an uplink of 16 nodes may carry what two of them send.

@@ -50,6 +50,28 @@ TEST(MeasuredUplinks, OneAgentAloneDoesNotTellTheUplink) {
   EXPECT_EQ(uplink(racks, "a"), 2.1e9);
 }
 
+TEST(MeasuredUplinks, ManyMeasurementsOfOneAgentCountAsOne) {
+  for (const double lie : {1.0, 10e9}) {
+    MeasuredRacks racks(16, 4);
+    for (uint32_t i = 0; i < 3; ++i) {
+      racks.set_bandwidth(i, 8 + i, 2e9);
+      racks.set_bandwidth(i, (i + 1) % 3, 9.4e9);
+    }
+    for (uint32_t other = 0; other < 16; ++other) {
+      if (other != 3) racks.set_bandwidth(3, other, lie);
+    }
+    EXPECT_EQ(uplink(racks, "a"), 2e9) << lie;
+  }
+}
+
+TEST(MeasuredUplinks, NodesThatAreGoneTellNothing) {
+  MeasuredRacks racks(17, 4);  // the last node is in no group
+  racks.set_bandwidth(0, 8, 2e9);
+  racks.set_bandwidth(0, 16, 9.4e9);
+  racks.set_bandwidth(16, 0, 9.4e9);
+  EXPECT_EQ(uplink(racks, "a"), 2e9);
+}
+
 TEST(MeasuredUplinks, OldOrNoMeasurementsTellNothing) {
   MeasuredRacks racks(16, 4);
   EXPECT_EQ(uplink(racks, "a"), 0);
