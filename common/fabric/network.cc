@@ -1,10 +1,10 @@
 #include "common/fabric/network.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/fabric/group_tree.h"
 
@@ -47,10 +47,12 @@ absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<co
     nodes.push_back(host.node);
   }
   const GroupTree tree = tree_of(fabric, nodes);
+  absl::flat_hash_set<std::string> taken;
+  for (const Host& host : hosts) taken.insert(host.name);
   for (size_t place = 0; place < tree.branches.size(); ++place) {
     const std::optional<uint32_t> group = tree.branches[place].group;
     std::string name = place == 0 ? kCore : fabric.groups()[*group].name;
-    if (std::ranges::find(hosts, name, &Host::name) != hosts.end()) absl::StrAppend(&name, " (group)");
+    while (!taken.insert(name).second) absl::StrAppend(&name, " (group)");
     parts.switches.push_back({std::move(name)});
   }
   add_links(tree, 0, hosts, parts);

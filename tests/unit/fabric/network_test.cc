@@ -32,6 +32,14 @@ TEST(NearFirst, HostsOfOneGroupAreOneEntry) {
   EXPECT_THAT(order(Fabric(), {"x", "y"}), ElementsAre(ElementsAre(0, 1)));
 }
 
+TEST(NetworkOf, NamesOfGroupsMayOccurTwice) {
+  const api::TopologyGroup core{"core", "rack", "", {"n1", "n2"}, 2}, other{"core", "rack", "", {"n3", "n4"}, 2};
+  const auto network = network_of(Fabric::of_status({4, {core, other}, {}}),
+                                  std::vector<Host>{{"w0", "n1", 1e9}, {"w1", "n3", 1e9}, {"w2", "n2", 1e9}});
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_EQ(network->switches().size(), 3u);
+}
+
 TEST(NetworkOf, GroupsThatDivideTheHostsAreSwitches) {
   const Fabric fabric = small_cluster({{"rack", "r1", 5e9}});
   const auto network =
