@@ -104,7 +104,7 @@ std::string advice_on_uplinks(const std::vector<TopologyGroup>& groups) {
   const auto assumed = std::ranges::find(groups, api::UplinkSource::kAssumed, &TopologyGroup::uplink_source);
   const TopologyGroup& group = assumed == groups.end() ? groups.front() : *assumed;
   return absl::StrCat(text, " and write, for example:\n\n  spec:\n    uplinks:\n    - level: ", group.level,
-                      "\n      group: ", fabric::group_value(group), "\n      bandwidth: 100Gbit\n");
+                      "\n      group: \"", fabric::group_value(group), "\"\n      bandwidth: 100Gbit\n");
 }
 
 std::string advice_on(const api::Condition& condition, const std::vector<TopologyGroup>& groups) {

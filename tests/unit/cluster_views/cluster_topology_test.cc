@@ -54,7 +54,7 @@ To state uplinks, run `kubectl edit topologies.gleaner.dev cluster` and write, f
   spec:
     uplinks:
     - level: topology.kubernetes.io/rack
-      group: r2
+      group: "r2"
       bandwidth: 100Gbit
 )");
 }
