@@ -5,13 +5,16 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/median.h"
 #include "common/ranks/near_groups.h"
 
 namespace gleaner::fabric {
 namespace {
 
+constexpr char kNear[] = "near-";         // begins the name of a group
 constexpr size_t kFewestNodes = 4;        // of a set with groups: two of two nodes
 constexpr size_t kPeersOfNode = 64;       // whose latencies an agent measures (docs/agent.md#latencies)
 constexpr size_t kFewestLatencies = 3;    // between a node and a set, to tell how near they are
@@ -20,16 +23,23 @@ constexpr double kFitsElsewhere = 1.25;   // ... and the other set's nodes are n
 
 using Set = std::vector<uint32_t>;  // places of nodes
 
-// Returns whether each measured node has a third of the latencies that its agent is to measure.
-bool is_well_measured(const LatencyPairs& latencies, size_t nodes) {
+// Measured nodes, by whether they have a third of the latencies that their agents are to measure.
+struct ByLatencies {
+  std::vector<std::string> many, few;
+};
+
+ByLatencies by_latencies(const LatencyPairs& latencies, const std::vector<std::string>& names) {
   std::map<uint32_t, size_t> count;
   for (const ranks::PairDistance& pair : latencies.pairs) {
     ++count[pair.a];
     ++count[pair.b];
   }
-  const size_t wanted = std::min(latencies.measured.size() - 1, kPeersOfNode);
-  return latencies.measured.size() >= kFewestNodes && 2 * latencies.measured.size() >= nodes &&
-         std::ranges::all_of(count, [&](const auto& entry) { return 3 * entry.second >= wanted; });
+  ByLatencies nodes;
+  for (const auto& [place, latencies_of_node] : count) {
+    const size_t wanted = std::min(latencies.measured.size() - 1, kPeersOfNode);
+    (3 * latencies_of_node >= wanted ? nodes.many : nodes.few).push_back(names[place]);
+  }
+  return nodes;
 }
 
 // Returns the groups of places in latencies.measured; nullopt: it is not sure which are right.
@@ -74,16 +84,20 @@ class Finder {
     for (const auto& [path, set] : sets_) {
       std::vector<std::string> names;
       for (const uint32_t place : set) names.push_back(nodes_[place].name);
-      const LatencyPairs latencies = latency_pairs(names, profiles, now);
-      std::optional<ranks::Groups> groups;
-      if (is_well_measured(latencies, names.size())) {
-        groups = groups_of(latencies);
-        if (!groups.has_value()) found_.unsure.insert(found_.unsure.end(), names.begin(), names.end());
+      LatencyPairs latencies = latency_pairs(names, profiles, now);
+      const auto [many, few] = by_latencies(latencies, names);
+      if (many.size() < kFewestNodes || 2 * many.size() < names.size()) {
+        keep(names, before);
+        continue;
       }
+      if (!few.empty()) latencies = latency_pairs(many, profiles, now);
+      const std::optional<ranks::Groups> groups = groups_of(latencies);
       if (!groups.has_value()) {
+        found_.unsure.insert(found_.unsure.end(), names.begin(), names.end());
         keep(names, before);
       } else if (groups->size() > 1) {
-        for (const std::vector<uint32_t>& group : *groups) add_group(group, latencies, names);
+        add_groups(*groups, latencies, few.empty() ? names : many, before);
+        keep(few, before);
       }
     }
     std::ranges::sort(found_.unsure);
@@ -134,13 +148,36 @@ class Finder {
     }
   }
 
-  void add_group(const std::vector<uint32_t>& group, const LatencyPairs& latencies,
-                 const std::vector<std::string>& names) {
-    if (group.size() < 2) return;
-    std::vector<std::string> members;
-    for (const uint32_t host : group) members.push_back(names[latencies.measured[host]]);
-    const std::string name = absl::StrCat("near-", *std::ranges::min_element(members));
-    for (std::string& member : members) found_.group_of.emplace(std::move(member), name);
+  // Adds the groups of a set. A group has the name that most of its nodes had before, unless the node of that name is
+  // in another group now.
+  void add_groups(const ranks::Groups& groups, const LatencyPairs& latencies, const std::vector<std::string>& names,
+                  const absl::flat_hash_map<std::string, std::string>& before) {
+    std::vector<std::vector<std::string>> made;
+    absl::flat_hash_map<std::string, size_t> place_of;  // in `made`, by node
+    for (const std::vector<uint32_t>& group : groups) {
+      if (group.size() < 2) continue;
+      std::vector<std::string>& members = made.emplace_back();
+      for (const uint32_t host : group) members.push_back(names[latencies.measured[host]]);
+      for (const std::string& member : members) place_of.emplace(member, made.size() - 1);
+    }
+    absl::flat_hash_set<std::string> taken;
+    for (size_t place = 0; place < made.size(); ++place) {
+      std::map<std::string, size_t> had;  // number of nodes by the name of their group of before
+      for (const std::string& member : made[place]) {
+        if (const auto group = before.find(member); group != before.end()) ++had[group->second];
+      }
+      std::string name = absl::StrCat(kNear, *std::ranges::min_element(made[place]));
+      size_t most = 0;
+      for (const auto& [candidate, nodes] : had) {
+        const auto namesake = place_of.find(absl::StripPrefix(candidate, kNear));
+        const bool is_elsewhere = namesake != place_of.end() && namesake->second != place;
+        if (nodes <= most || is_elsewhere || taken.contains(candidate)) continue;
+        name = candidate;
+        most = nodes;
+      }
+      for (std::string& member : made[place]) found_.group_of.emplace(std::move(member), name);
+      taken.insert(std::move(name));
+    }
   }
 
   const std::span<const LabelledNode> nodes_;

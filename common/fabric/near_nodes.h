@@ -3,8 +3,9 @@
 //
 // Nodes with equal values of all levels' labels are a *set*, which may have several groups. Where the latencies of all
 // pairs of a set are known, ranks::sure_groups() finds the groups; else ranks::linked_groups() does, from those that
-// are. A set keeps its groups of before while nothing better is known: while it is being measured, or if it is not sure
-// which groups are right. A node that is near no other one is in no group.
+// are. A set keeps its groups of before while nothing better is known: while less than half of it is measured, or if it
+// is not sure which groups are right. A node with few latencies keeps its group of before, and does not hold up the
+// others. A node that is near no other one is in no group. A group keeps its name while nodes come and go.
 #pragma once
 
 #include <span>
@@ -19,7 +20,7 @@
 namespace gleaner::fabric {
 
 struct NearNodes {
-  absl::flat_hash_map<std::string, std::string> group_of;  // name of the group by node: "near-" and its first node
+  absl::flat_hash_map<std::string, std::string> group_of;  // name of the group by node: "near-" and a node
   size_t measured = 0;                                     // number of nodes with a latency
 
   // Sorted names of nodes.

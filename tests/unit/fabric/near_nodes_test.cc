@@ -70,6 +70,29 @@ TEST(NearNodes, GroupsStayWhileMeasurementsAreMissing) {
   EXPECT_THAT(find(racks).group_of, IsEmpty());
 }
 
+TEST(NearNodes, ANodeWithFewLatenciesDoesNotHoldUpOthers) {
+  MeasuredRacks racks(9, 4);  // n08 is new, or one agent claims to know it
+  for (uint32_t other = 0; other < 9; ++other) {
+    racks.forget(8, other);
+    if (other > 0) racks.forget(other, 8);
+  }
+  EXPECT_THAT(sizes(find(racks)), ElementsAre(4, 4));
+  EXPECT_EQ(find(racks, {}, {.group_of = {{"n08", "near-n04"}}}).group_of.at("n08"), "near-n04");
+}
+
+TEST(NearNodes, AGroupKeepsItsNameWhileNodesComeAndGo) {
+  const MeasuredRacks racks(12, 4);
+  const NearNodes all = find(racks);
+  std::vector<LabelledNode> nodes = labelled(racks);
+  nodes.erase(nodes.begin() + 4);
+  const NearNodes without = find_near_nodes(nodes, racks.profiles, all.group_of, kNow);
+  EXPECT_EQ(without.group_of.at("n05"), "near-n04");
+  EXPECT_EQ(find(racks, {}, without).group_of, all.group_of);
+  // A node that has moved does not take the name of its group with it.
+  const NearNodes moved{.group_of = {{"n04", "near-n08"}, {"n08", "near-n08"}, {"n00", "near-n00"}}};
+  EXPECT_EQ(find(racks, {}, moved).group_of, all.group_of);
+}
+
 TEST(NearNodes, OldMeasurementsDoNotCount) {
   EXPECT_EQ(find(MeasuredRacks(8, 4), {}, {}, kNow + absl::Hours(49)).measured, 0u);
 }
