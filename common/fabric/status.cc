@@ -71,9 +71,9 @@ Condition uplinks_known(const Fabric& fabric, std::span<const api::StatedUplink>
     if (group.uplink_bits_per_second <= 0) assumed.push_back(group.name);
   }
   if (!unmatched.empty()) {
-    return {"UplinksKnown", false, "NoSuchGroup",
-            absl::StrCat("spec.uplinks states uplinks of ", first_few(unmatched),
-                         ", and no group of nodes has that label")};
+    return {
+        "UplinksKnown", false, "NoSuchGroup",
+        absl::StrCat("spec.uplinks states uplinks of ", first_few(unmatched), ", and there is no such group of nodes")};
   }
   if (!assumed.empty()) {
     return {"UplinksKnown", false, "Assumed",

@@ -68,7 +68,7 @@ TEST(ClusterTopology, WithoutLabelsGivesAdvice) {
   EXPECT_THAT(text, AllOf(HasSubstr("\nReady is False, since no label tells the 3 nodes apart.\nTo tell nodes apart, "
                                     "run `kubectl label node NODE topology.kubernetes.io/rack=RACK`"),
                           Not(HasSubstr("in no group")), Not(HasSubstr("UplinksKnown"))));
-  topology.status.conditions[1] = {"UplinksKnown", false, "NoSuchGroup", "no group of nodes has that label"};
+  topology.status.conditions[1] = {"UplinksKnown", false, "NoSuchGroup", "there is no such group of nodes"};
   EXPECT_THAT(topology_text(topology, std::vector<api::NodeProfile>()),
               EndsWith("run `kubectl edit topologies.gleaner.dev cluster`.\n"));
 }
