@@ -15,23 +15,15 @@ double slower_known(double one, double other) {
   return std::min(one, other);
 }
 
-// Returns the groups of a node, widest first.
-std::vector<uint32_t> groups_of(const Fabric& fabric, const std::string& node) {
-  std::vector<uint32_t> groups;
-  for (std::optional<uint32_t> group = fabric.group_of(node); group.has_value(); group = fabric.parent_of(*group)) {
-    groups.push_back(*group);
-  }
-  std::ranges::reverse(groups);
-  return groups;
-}
-
 // Inserts all hosts with all groups of their nodes.
 class FullTree {
  public:
   FullTree(const Fabric& fabric, std::span<const std::string> nodes) : fabric_(fabric), branches_(1) {
     for (uint32_t host = 0; host < nodes.size(); ++host) {
       uint32_t branch = 0;
-      for (const uint32_t group : groups_of(fabric, nodes[host])) branch = child_of(branch, group, host);
+      std::vector<uint32_t> groups = groups_of(fabric, nodes[host]);
+      std::ranges::reverse(groups);
+      for (const uint32_t group : groups) branch = child_of(branch, group, host);
       branches_[branch].hosts.push_back(host);
     }
   }
@@ -84,6 +76,14 @@ void visit(const GroupTree& tree, uint32_t place, std::vector<HostGroup>& groups
 }
 
 }  // namespace
+
+std::vector<uint32_t> groups_of(const Fabric& fabric, absl::string_view node) {
+  std::vector<uint32_t> groups;
+  for (std::optional<uint32_t> group = fabric.group_of(node); group.has_value(); group = fabric.parent_of(*group)) {
+    groups.push_back(*group);
+  }
+  return groups;
+}
 
 GroupTree tree_of(const Fabric& fabric, std::span<const std::string> nodes) {
   GroupTree tree;

@@ -8,9 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "common/fabric/fabric.h"
 
 namespace gleaner::fabric {
+
+// Returns the groups with this node, smallest first.
+std::vector<uint32_t> groups_of(const Fabric& fabric, absl::string_view node);
 
 struct GroupTree {
   struct Branch {

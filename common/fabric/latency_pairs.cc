@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "common/base/median.h"
-#include "common/ranks/embedding.h"
 
 namespace gleaner::fabric {
 namespace {
@@ -65,10 +64,7 @@ double latency_of(const std::pair<uint32_t, uint32_t>& pair, const BothWays& way
 // has changed by kPlausible.
 std::vector<uint32_t> bound_by_triangles(std::vector<ranks::PairDistance>& pairs, uint32_t hosts) {
   if (hosts < kFewestPeers + 2) return {};
-  ranks::Distances latencies(hosts);
-  for (const ranks::PairDistance& pair : pairs) {
-    latencies.at(pair.a, pair.b) = latencies.at(pair.b, pair.a) = pair.distance;
-  }
+  const ranks::Distances latencies = distances_of(hosts, pairs);
   std::vector<uint32_t> changed(hosts, 0);
   std::vector<double> least, most;
   for (ranks::PairDistance& pair : pairs) {
@@ -96,6 +92,22 @@ std::vector<uint32_t> bound_by_triangles(std::vector<ranks::PairDistance>& pairs
 
 }  // namespace
 
+std::vector<ranks::PairDistance> LatencyPairs::among_measured() const {
+  std::map<uint32_t, uint32_t> host_of;
+  for (const uint32_t place : measured) host_of.emplace(place, static_cast<uint32_t>(host_of.size()));
+  std::vector<ranks::PairDistance> renamed = pairs;
+  for (ranks::PairDistance& pair : renamed) pair = {host_of[pair.a], host_of[pair.b], pair.distance};
+  return renamed;
+}
+
+ranks::Distances distances_of(uint32_t hosts, std::span<const ranks::PairDistance> pairs) {
+  ranks::Distances distances(hosts);
+  for (const ranks::PairDistance& pair : pairs) {
+    distances.at(pair.a, pair.b) = distances.at(pair.b, pair.a) = pair.distance;
+  }
+  return distances;
+}
+
 LatencyPairs latency_pairs(const std::vector<std::string>& nodes, const Profiles& profiles, absl::Time now) {
   const Measured measured = read(nodes, profiles, now);
   std::set<uint32_t> implausible = liars(measured, static_cast<uint32_t>(nodes.size())), known;
@@ -106,10 +118,7 @@ LatencyPairs latency_pairs(const std::vector<std::string>& nodes, const Profiles
   }
   found.measured.assign(known.begin(), known.end());
   if (found.is_full()) {
-    // Triangles are among the measured nodes.
-    std::map<uint32_t, uint32_t> host_of;
-    for (const uint32_t place : found.measured) host_of.emplace(place, static_cast<uint32_t>(host_of.size()));
-    for (ranks::PairDistance& pair : found.pairs) pair = {host_of[pair.a], host_of[pair.b], pair.distance};
+    found.pairs = found.among_measured();
     for (const uint32_t host : bound_by_triangles(found.pairs, static_cast<uint32_t>(found.measured.size()))) {
       implausible.insert(found.measured[host]);
     }

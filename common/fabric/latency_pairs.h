@@ -1,5 +1,5 @@
 // LatencyPairs are the latencies between some nodes, of what the nodes' agents have measured (docs/agent.md#latencies).
-// They bound what a lying or faulty agent can do. Pure.
+// Rules bound what a lying or faulty agent can do to them. Pure.
 //
 // - Of the two directions of a pair the greater one counts (Luo §4.2.1), so no agent alone makes nodes near.
 // - A node whose own measurements differ from those of its peers, in the median by more than kPlausible, is not
@@ -11,12 +11,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "common/api/node_profile.h"
+#include "common/ranks/embedding.h"
 #include "common/ranks/linked_groups.h"
 
 namespace gleaner::fabric {
@@ -31,9 +33,14 @@ struct LatencyPairs {
   std::vector<uint32_t> measured;          // places of the nodes with a latency, ascending
   std::vector<uint32_t> implausible;       // places, ascending
 
+  // Returns the pairs with hosts that are places in `measured`.
+  std::vector<ranks::PairDistance> among_measured() const;
   // Returns whether all pairs of the measured nodes are known.
   bool is_full() const { return pairs.size() == measured.size() * (measured.size() - 1) / 2; }
 };
+
+// Returns the distances of these pairs, both ways; 0 for other pairs.
+ranks::Distances distances_of(uint32_t hosts, std::span<const ranks::PairDistance> pairs);
 
 // Returns the latencies between these nodes.
 LatencyPairs latency_pairs(const std::vector<std::string>& nodes, const Profiles& profiles, absl::Time now);

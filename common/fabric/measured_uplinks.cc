@@ -8,18 +8,10 @@
 #include <utility>
 
 #include "common/base/median.h"
+#include "common/fabric/group_tree.h"
 
 namespace gleaner::fabric {
 namespace {
-
-// The groups of a node, smallest first.
-std::vector<uint32_t> ancestry_of(const Fabric& fabric, const std::string& node) {
-  std::vector<uint32_t> groups;
-  for (std::optional<uint32_t> group = fabric.group_of(node); group.has_value(); group = fabric.parent_of(*group)) {
-    groups.push_back(*group);
-  }
-  return groups;
-}
 
 double own_link(const Profiles& profiles, const std::string& node) {
   const auto found = profiles.find(node);
@@ -76,7 +68,7 @@ class Measurements {
 
  private:
   void add(const std::string& from, const std::string& to, Bandwidth bandwidth) {
-    const std::vector<uint32_t> one = ancestry_of(fabric_, from), other = ancestry_of(fabric_, to);
+    const std::vector<uint32_t> one = groups_of(fabric_, from), other = groups_of(fabric_, to);
     // Agents measure nodes of groups alone. So one of the nodes has left its group, or the cluster, and the path may
     // have been within it.
     if (one.empty() || other.empty()) return;

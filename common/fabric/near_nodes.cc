@@ -43,18 +43,11 @@ ByLatencies by_latencies(const LatencyPairs& latencies, const std::vector<std::s
 }
 
 // Returns the groups of places in latencies.measured; nullopt: it is not sure which are right.
-std::optional<ranks::Groups> groups_of(const LatencyPairs& latencies) {
+std::optional<ranks::Groups> near_groups_of(const LatencyPairs& latencies) {
   const auto hosts = static_cast<uint32_t>(latencies.measured.size());
-  std::map<uint32_t, uint32_t> host_of;
-  for (uint32_t host = 0; host < hosts; ++host) host_of[latencies.measured[host]] = host;
-  std::vector<ranks::PairDistance> pairs = latencies.pairs;
-  for (ranks::PairDistance& pair : pairs) pair = {host_of[pair.a], host_of[pair.b], pair.distance};
+  const std::vector<ranks::PairDistance> pairs = latencies.among_measured();
   if (!latencies.is_full()) return ranks::linked_groups(hosts, pairs);
-  ranks::Distances distances(hosts);
-  for (const ranks::PairDistance& pair : pairs) {
-    distances.at(pair.a, pair.b) = distances.at(pair.b, pair.a) = pair.distance;
-  }
-  const auto found = ranks::sure_groups(distances);
+  const auto found = ranks::sure_groups(distances_of(hosts, pairs));
   if (!found.ok() || found->unsure) return std::nullopt;
   return found->groups;
 }
@@ -84,14 +77,14 @@ class Finder {
     for (const auto& [path, set] : sets_) {
       std::vector<std::string> names;
       for (const uint32_t place : set) names.push_back(nodes_[place].name);
-      LatencyPairs latencies = latency_pairs(names, profiles, now);
+      LatencyPairs latencies = sets_.size() == 1 ? latencies_ : latency_pairs(names, profiles, now);
       const auto [many, few] = by_latencies(latencies, names);
       if (many.size() < kFewestNodes || 2 * many.size() < names.size()) {
         keep(names, before);
         continue;
       }
       if (!few.empty()) latencies = latency_pairs(many, profiles, now);
-      const std::optional<ranks::Groups> groups = groups_of(latencies);
+      const std::optional<ranks::Groups> groups = near_groups_of(latencies);
       if (!groups.has_value()) {
         found_.unsure.insert(found_.unsure.end(), names.begin(), names.end());
         keep(names, before);

@@ -1,6 +1,9 @@
 #include "common/fabric/nearness.h"
 
+#include <algorithm>
 #include <optional>
+
+#include "common/fabric/group_tree.h"
 
 namespace gleaner::fabric {
 
@@ -12,11 +15,8 @@ Nearness::Nearness(const Fabric& fabric, std::span<const std::string> worker_nod
 }
 
 uint32_t Nearness::of(absl::string_view node) const {
-  uint32_t shared = 0;
-  for (std::optional<uint32_t> group = fabric_.group_of(node); group.has_value(); group = fabric_.parent_of(*group)) {
-    shared += of_workers_.contains(*group) ? 1 : 0;
-  }
-  return shared;
+  return static_cast<uint32_t>(
+      std::ranges::count_if(groups_of(fabric_, node), [this](uint32_t group) { return of_workers_.contains(group); }));
 }
 
 }  // namespace gleaner::fabric

@@ -2,7 +2,7 @@
 // uplinks of their groups. It tells what one more summer, or one fewer, is worth: a summer behind a full uplink is
 // worth what the uplink leaves to it.
 //
-// It is the bound of plan::bound_with_uplinks() on the network of network_of() (BytePS §4.1, for links that form a
+// A StepBound equals plan::bound_with_uplinks() on the network of network_of() (BytePS §4.1, for links that form a
 // tree). An uplink of unknown bandwidth limits nothing. A bound costs O(members + groups), times the steps of a
 // bisection. Pure.
 #pragma once

@@ -48,7 +48,7 @@ TEST(Status, SaysHowLatenciesCount) {
   EXPECT_EQ(condition(status, "LatenciesAgree").reason, "Implausible");
   EXPECT_THAT(condition(status, "LatenciesAgree").message, HasSubstr("agents of n1 "));
   EXPECT_THAT(condition(status, "LatenciesAgree").message, HasSubstr("latencies of n2 are those"));
-  // They are gone when nothing is measured any more.
+  // Both conditions are gone when nothing is measured any more.
   const api::TopologyStatus later = status_of(small_cluster(), {}, {}, status.conditions, absl::UnixEpoch());
   EXPECT_EQ(api::find_condition(later.conditions, "NodesMeasured"), nullptr);
   EXPECT_EQ(api::find_condition(later.conditions, "LatenciesAgree"), nullptr);
