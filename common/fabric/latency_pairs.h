@@ -25,8 +25,13 @@ namespace gleaner::fabric {
 
 using Profiles = absl::flat_hash_map<std::string, std::shared_ptr<const api::NodeProfile>>;  // by node
 
-inline constexpr absl::Duration kLatencyLife = absl::Hours(48);  // older entries do not count
-inline constexpr double kPlausible = 2;                          // a factor
+inline constexpr absl::Duration kLatencyLife = absl::Hours(48);
+
+// Returns whether an entry of a profile counts: it is younger than kLatencyLife, and not further in the future, as
+// after the clock of its node was wrong.
+inline bool counts(absl::Time observed, absl::Time now) { return absl::AbsDuration(now - observed) <= kLatencyLife; }
+
+inline constexpr double kPlausible = 2;  // a factor
 
 struct LatencyPairs {
   std::vector<ranks::PairDistance> pairs;  // in seconds; hosts are places of nodes

@@ -42,7 +42,7 @@ class Measurements {
   Measurements(const Fabric& fabric, const Profiles& profiles, absl::Time now) : fabric_(fabric) {
     for (const auto& [node, profile] : profiles) {
       for (const api::PeerBandwidth& peer : profile->status.peer_bandwidths) {
-        if (peer.node == node || peer.observed_time < now - kLatencyLife) continue;
+        if (peer.node == node || !counts(peer.observed_time, now)) continue;
         const double one = own_link(profiles, node), other = own_link(profiles, peer.node);
         const double slower = one > 0 && other > 0 ? std::min(one, other) : std::max(one, other);
         // No path is faster than the nodes' own links, whatever an agent says.

@@ -23,7 +23,7 @@ namespace gleaner::fabric {
 inline constexpr double kSlowUplink = 0.9;
 
 // Returns the bandwidth of the uplink of each group of the fabric in bit/s; 0: unknown. `profiles` tell the
-// measurements and the nodes' own links. Measurements older than kLatencyLife do not count.
+// measurements and the nodes' own links. Entries count while counts() says so (latency_pairs.h).
 std::vector<double> measured_uplinks(const Fabric& fabric, const Profiles& profiles, absl::Time now);
 
 }  // namespace gleaner::fabric

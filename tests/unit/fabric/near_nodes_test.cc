@@ -95,6 +95,7 @@ TEST(NearNodes, AGroupKeepsItsNameWhileNodesComeAndGo) {
 
 TEST(NearNodes, OldMeasurementsDoNotCount) {
   EXPECT_EQ(find(MeasuredRacks(8, 4), {}, {}, kNow + absl::Hours(49)).measured, 0u);
+  EXPECT_EQ(find(MeasuredRacks(8, 4), {}, {}, kNow - absl::Hours(49)).measured, 0u) << "nor those from the future";
 }
 
 TEST(NearNodes, ANodeThatAnswersNobodyIsInNoGroup) {
