@@ -77,6 +77,7 @@ class Finder {
     for (const auto& [path, set] : sets_) {
       std::vector<std::string> names;
       for (const uint32_t place : set) names.push_back(nodes_[place].name);
+      if (names.size() < kFewestNodes) continue;
       LatencyPairs latencies = sets_.size() == 1 ? latencies_ : latency_pairs(names, profiles, now);
       const auto [many, few] = by_latencies(latencies, names);
       if (many.size() < kFewestNodes || 2 * many.size() < names.size()) {

@@ -4,8 +4,9 @@
 // Nodes with equal values of all levels' labels are a *set*, which may have several groups. Where the latencies of all
 // pairs of a set are known, ranks::sure_groups() finds the groups; else ranks::linked_groups() does, from those that
 // are. A set keeps its groups of before while nothing better is known: while less than half of it is measured, or if it
-// is not sure which groups are right. A node with few latencies keeps its group of before, and does not hold up the
-// others. A node that is near no other one is in no group. A group keeps its name while nodes come and go.
+// is not sure which groups are right. A set of fewer than four nodes has no groups. A node with few latencies keeps its
+// group of before, and does not hold up the others. A node that is near no other one is in no group. A group keeps its
+// name while nodes come and go.
 #pragma once
 
 #include <span>

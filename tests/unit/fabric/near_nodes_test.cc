@@ -58,6 +58,13 @@ TEST(NearNodes, LabelsDivideFirst) {
   EXPECT_THAT(near.mislabelled, IsEmpty());
 }
 
+TEST(NearNodes, LabelsThatLeaveFewNodesTogetherEndTheirGroups) {
+  const MeasuredRacks racks(6, 2);
+  const NearNodes before = find(racks);
+  EXPECT_THAT(sizes(before), ElementsAre(2, 2, 2));
+  EXPECT_THAT(find(racks, {"r1", "r1", "r1", "r2", "r2", "r2"}, before).group_of, IsEmpty());
+}
+
 TEST(NearNodes, GroupsStayWhileMeasurementsAreMissing) {
   MeasuredRacks racks(8, 4);
   const NearNodes before = find(racks);
