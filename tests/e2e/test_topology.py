@@ -135,11 +135,13 @@ def uplinks(cluster: Cluster) -> dict[str, float]:
 
 
 def test_racks_that_no_label_tells_are_found_by_latencies(far_rack: Cluster, namespace: str) -> None:
-    found = {"near-n1": ["n1", "n2", "n3"], "near-n4": ["n4", "n5", "n6"]}
-    wait_until("agents have found both racks", lambda: groups(far_rack, "probes") == found, seconds=600)
+    found = [["n1", "n2", "n3"], ["n4", "n5", "n6"]]  # a group may keep the name of an earlier one
+    wait_until(
+        "agents have found both racks", lambda: sorted(groups(far_rack, "probes").values()) == found, seconds=600
+    )
     # Agents that start again read the groups at once, and not only ten minutes after the last time.
     far_rack.kubectl("rollout", "restart", "daemonset/gleaner-agent", "-n", SYSTEM)
-    wait_until("bandwidths tell the uplinks", lambda: uplinks(far_rack).keys() == found.keys(), seconds=600)
+    wait_until("bandwidths tell the uplinks", lambda: len(uplinks(far_rack)) == 2, seconds=600)
     assert all(20e6 < bits < 220e6 for bits in uplinks(far_rack).values()), uplinks(far_rack)
     times = {}
     for name, order in (("mapped", "Topology"), ("plain", "Identity")):
