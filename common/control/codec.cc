@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kMostEpochs = 64;
 
-double seconds(double said) { return std::isfinite(said) && said > 0 ? said : 0; }
+// Returns a time or a rate that a member has sent; 0 if there is none of that size.
+double plausible(double said) { return std::isfinite(said) && said > 0 ? said : 0; }
 
 absl::StatusOr<std::shared_ptr<const plan::Plan>> decode_plan(const v1::Plan& message) {
   GLN_ASSIGN_OR_RETURN(plan::Plan plan, proto::decode(message));
@@ -52,6 +53,7 @@ void fill(const Report& value, v1::MemberMessage& message) {
   report->set_communication_seconds(value.communication_seconds);
   report->set_round_trip_seconds(value.round_trip_seconds);
   report->set_overhead_seconds(value.overhead_seconds);
+  report->set_link_bits_per_second(value.link_bits_per_second);
   for (const Measured& measured : value.measured) {
     v1::Measured* const encoded = report->add_measured();
     encoded->set_epoch(measured.epoch);
@@ -86,26 +88,27 @@ void fill(const Report& value, v1::MemberMessage& message) {
 }
 
 absl::StatusOr<MemberMessage> decode(const v1::Report& message) {
-  Report report{message.steps(), message.bytes(), seconds(message.communication_seconds())};
-  report.round_trip_seconds = seconds(message.round_trip_seconds());
-  report.overhead_seconds = seconds(message.overhead_seconds());
+  Report report{message.steps(), message.bytes(), plausible(message.communication_seconds())};
+  report.round_trip_seconds = plausible(message.round_trip_seconds());
+  report.overhead_seconds = plausible(message.overhead_seconds());
+  report.link_bits_per_second = plausible(message.link_bits_per_second());
   for (const v1::Measured& measured : message.measured()) {
     if (report.measured.size() == kMostEpochs) break;
     report.measured.push_back({measured.epoch(), measured.steps(), measured.bytes(), measured.open_bytes(),
-                               seconds(measured.communication_seconds()), measured.step_bytes(), measured.last_step(),
+                               plausible(measured.communication_seconds()), measured.step_bytes(), measured.last_step(),
                                measured.saved_bytes()});
   }
   report.epoch = message.epoch();
   report.step_bytes = message.step_bytes();
   report.saved_bytes = message.saved_bytes();
-  report.workers_late_seconds = seconds(message.workers_late_seconds());
+  report.workers_late_seconds = plausible(message.workers_late_seconds());
   for (const v1::Late& late : message.late()) {
     if (report.late.size() == plan::kMaxMembers) break;
-    report.late.push_back({late.member(), seconds(late.seconds())});
+    report.late.push_back({late.member(), plausible(late.seconds())});
   }
   if (const v1::Packs& packs = message.packs(); message.has_packs()) {
     const double bytes = packs.fusion_bytes();
-    report.packs = {bytes > 0 ? bytes : 0, seconds(packs.seconds()), seconds(packs.seconds_without_packs())};
+    report.packs = {bytes > 0 ? bytes : 0, plausible(packs.seconds()), plausible(packs.seconds_without_packs())};
   }
   if (!message.has_waiting()) return report;
   const v1::Waiting& waiting = message.waiting();

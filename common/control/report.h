@@ -59,13 +59,16 @@ struct Report {
   std::vector<Measured> measured;    // for the latest epochs with steps, in order
   double round_trip_seconds = 0;     // least time to the farthest summer and back; 0: not measured
   double overhead_seconds = 0;       // of this host's processor to send a message, and to receive one; 0: not measured
-  uint32_t epoch = 0;                // of the plan in force for `late`; 0: this rank does not measure it
-  std::vector<Late> late;            // in this epoch; summers that were never late may be missing
-  double workers_late_seconds = 0;   // time that the workers' summers were late in this epoch
-  std::optional<Waiting> waiting;    // set if a push_pull takes long
-  uint64_t step_bytes = 0;           // gradient bytes of a recent step; 0: not known
-  std::optional<Packs> packs;        // none: this rank has chosen no packs
-  int64_t saved_bytes = 0;           // of the same step as step_bytes, as in Measured
+  // Rate of this worker's link: the sum of the rates at which it lately sent to each other worker (Luo §4.2.3),
+  // each while data was under way to that worker; 0: not known.
+  double link_bits_per_second = 0;
+  uint32_t epoch = 0;               // of the plan in force for `late`; 0: this rank does not measure it
+  std::vector<Late> late;           // in this epoch; summers that were never late may be missing
+  double workers_late_seconds = 0;  // time that the workers' summers were late in this epoch
+  std::optional<Waiting> waiting;   // set if a push_pull takes long
+  uint64_t step_bytes = 0;          // gradient bytes of a recent step; 0: not known
+  std::optional<Packs> packs;       // none: this rank has chosen no packs
+  int64_t saved_bytes = 0;          // of the same step as step_bytes, as in Measured
   friend bool operator==(const Report&, const Report&) = default;
 };
 

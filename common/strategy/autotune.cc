@@ -62,8 +62,11 @@ Autotune::Blame Autotune::blame(const Measured& measured) const {
     const double load = most < options_.balance * least ? 0 : (loads[rank] - least) / (most - least);
     made.of_rank.push_back(options_.load_weight * load + options_.time_weight * times[rank] / mean);
   }
-  const auto [lowest, highest] = std::ranges::minmax(made.of_rank);
-  made.balanced = highest < options_.balance * lowest;
+  double highest = 0;
+  for (size_t rank = 0; rank < loads.size(); ++rank) {
+    if (counts_.local[rank] > 0) highest = std::max(highest, made.of_rank[rank]);
+  }
+  made.balanced = highest < options_.balance * std::ranges::min(made.of_rank);
   return made;
 }
 

@@ -10,14 +10,15 @@
 //
 // The blame of rank i is β·l̂(i) + γ·t̂(i). l̂ is the rank's load l(i), all that it carries each way, scaled to 0 for the
 // least and 1 for the largest load. t̂ is t(i) = max RTT(i) + l(i) / bandwidth(i), divided by the mean of t. Ranks are
-// balanced if the highest blame is less than ε times the lowest. Since l̂ shows the slightest difference of loads as 1,
-// it counts as 0 for all ranks if the largest load is less than ε times the least.
+// balanced if the highest blame of a rank that masters chunks is less than ε times the lowest of all. Since l̂ shows the
+// slightest difference of loads as 1, it counts as 0 for all ranks if the largest load is less than ε times the least.
 //
 // Pure.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/collective/schedule.h"
@@ -50,6 +51,8 @@ class Autotune {
   std::optional<collective::MasterCounts> next_weights(const Measured& measured);
 
   const collective::MasterCounts& counts() const { return counts_; }
+  // The job goes on with these numbers for as many chunks, not with those of next_weights().
+  void set_counts(collective::MasterCounts counts) { counts_ = std::move(counts); }
   // Returns whether the last measurement showed balanced ranks.
   bool is_balanced() const { return !tuning_; }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace gleaner::strategy {
 namespace {
@@ -76,9 +77,10 @@ class Descent {
   // A change of numbers: one rank loses chunks, and another one gains them.
   struct Move {
     uint32_t from = 0, to = 0;
-    int global = 0;      // chunks of which `to` becomes the global master in place of `from`
-    int local = 0;       // chunks of which it becomes a local master
-    double seconds = 0;  // the longest time of the ranks that take part, afterwards
+    int global = 0;               // chunks of which `to` becomes the global master in place of `from`
+    int local = 0;                // chunks of which it becomes a local master
+    double seconds = 0;           // the longest time of the ranks that take part, afterwards
+    double receiver_seconds = 0;  // that of `to`; decides between moves that are equal otherwise
   };
 
   double seconds(uint32_t rank, int more_global = 0, int more_local = 0) const {
@@ -104,7 +106,7 @@ class Descent {
     for (const uint32_t from : slowest()) {
       std::optional<Move> best;
       for (const Move& move : moves_from(from)) {
-        if (!best.has_value() || move.seconds < best->seconds) best = move;
+        if (!best.has_value() || is_better(move, *best)) best = move;
       }
       if (!best.has_value() || !helps(best->seconds, seconds(from))) continue;
       make(*best, 1);
@@ -136,6 +138,9 @@ class Descent {
     return false;
   }
 
+  static bool is_better(const Move& one, const Move& other) {
+    return std::pair(one.seconds, one.receiver_seconds) < std::pair(other.seconds, other.receiver_seconds);
+  }
   static bool helps(double after, double before) { return after < before * (1 - 1e-12); }
 
   std::vector<Move> moves_from(uint32_t from) const {
@@ -155,7 +160,8 @@ class Descent {
   }
 
   Move measured(Move move) const {
-    move.seconds = std::max(seconds(move.from, -move.global, -move.local), seconds(move.to, move.global, move.local));
+    move.receiver_seconds = seconds(move.to, move.global, move.local);
+    move.seconds = std::max(seconds(move.from, -move.global, -move.local), move.receiver_seconds);
     return move;
   }
 

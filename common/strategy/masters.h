@@ -18,6 +18,10 @@
 
 namespace gleaner::strategy {
 
+// Chunks for each rank, on average, of a two-level whose ranks master different numbers: enough for numbers that follow
+// the links within a few percent.
+inline constexpr uint32_t kChunksOfEachRank = 8;
+
 // Returns numbers that are nearly equal within a group, and between groups in proportion to their sizes, for `chunks`
 // chunks. Requires groups that check_groups() accepts, and chunks >= 1.
 collective::MasterCounts even_masters(const collective::Groups& groups, uint32_t chunks);

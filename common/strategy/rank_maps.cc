@@ -32,7 +32,6 @@ constexpr uint64_t kLargeTensorBytes = uint64_t{1} << 30;
 // takes longer, so there are fewer of them.
 constexpr uint64_t kIterations = 20'000;
 constexpr uint64_t kHostsOfAllIterations = 64;
-constexpr uint32_t kChunksOfEachWorker = 8;  // of two-level with unequal links: the mean number
 constexpr double kLeastGainOfMasters = 0.05;
 constexpr uint64_t kMostMessages = 1 << 17;  // of the simulations for one schedule
 constexpr double kLeastGain = 1e-3;          // a map that wins less is not worth its name in logs
@@ -79,7 +78,7 @@ void weigh_masters(const collective::Schedule& schedule, const std::vector<doubl
                    const ranks::RankMap& host_of, collective::Spec& spec) {
   if (spec.algorithm != "two-level") return;
   const collective::Groups& groups = schedule.stages[0];
-  const uint32_t chunks = kChunksOfEachWorker * schedule.ranks;
+  const uint32_t chunks = kChunksOfEachRank * schedule.ranks;
   std::vector<double> by_rank;
   for (const uint32_t host : host_of) by_rank.push_back(bits_per_second[host]);
   collective::MasterCounts counts = quicktune(groups, chunks, by_rank);
@@ -183,6 +182,7 @@ std::optional<MapTimes> ring_times(const topology::Topology& topology, const ran
 }
 
 std::string describe(const collective::Spec& schedule, const MapTimes& times) {
+  if (times == MapTimes()) return "masters by measured links";
   return absl::StrCat(format_seconds(times.identity_seconds), " -> ", format_seconds(times.seconds), " for a partition",
                       schedule.masters.local.empty() ? "" : ", masters by links");
 }

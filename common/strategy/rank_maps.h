@@ -85,7 +85,8 @@ inline constexpr uint32_t kMostModelledRing = 512;
 std::optional<MapTimes> ring_times(const topology::Topology& topology, const ranks::RankMap& host_of);
 
 // Returns what a map of ranks wins, for people: "3.10 ms -> 1.20 ms for a partition". Masters win only where partitions
-// follow each other, so they are named without a time.
+// follow each other, so they are named without a time. Times of 0: the masters were chosen while the job runs, and
+// nothing is modelled.
 std::string describe(const collective::Spec& schedule, const MapTimes& times);
 
 }  // namespace gleaner::strategy

@@ -225,6 +225,7 @@ Summary Core::summary() const {
   if (const strategy::JobNetwork* const network = parts_.options.reduction.network.get()) {
     summary.mapped = strategy::mapped_among(network->mapped, plan().schedules);
   }
+  if (const auto tuned = parts_.planning.tuned_schedule()) summary.mapped = {{*tuned, {}}};
   summary.bits.other = parts_.planning.other_bits();
   if (!outcome().has_ended()) return summary;
   summary.succeeded = outcome().status()->ok();

@@ -1,6 +1,7 @@
 #include "coordinator/measure/step_times.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gleaner::coordinator {
 
@@ -19,6 +20,11 @@ void StepTimes::on_report(uint32_t rank, const control::Report& report, absl::Du
   Worker& worker = workers_[rank / local_ranks_];
   if (measured->steps < worker.latest.steps) worker = {};  // the rank was started again
   worker.latest = *measured;
+  worker.round_trip_seconds = report.round_trip_seconds;
+  if (worker.begin.has_value() && report.link_bits_per_second > 0) {
+    worker.link_bits_per_second += report.link_bits_per_second;
+    ++worker.link_reports;
+  }
   if (worker.begin.has_value() || now - since_ < kFirstTime || measured->steps < kFirstSteps) return;
   worker.begin = *measured;
   begin_ = now;
@@ -31,13 +37,18 @@ std::optional<StepTime> StepTimes::take(absl::Duration now) {
   };
   if (!std::ranges::all_of(workers_, is_over)) return std::nullopt;
   std::optional<StepTime> least;
+  std::vector<double> link_bits_per_second, round_trip_seconds;
   for (Worker& worker : workers_) {
     const auto steps = static_cast<double>(worker.latest.steps - worker.begin->steps);
     const double seconds = (worker.latest.communication_seconds - worker.begin->communication_seconds) / steps;
     const double bytes = static_cast<double>(worker.latest.bytes - worker.begin->bytes) / steps;
-    if (!least.has_value() || seconds < least->seconds) least = {epoch_, seconds, bytes};
-    worker.begin = worker.latest;
+    if (!least.has_value() || seconds < least->seconds) least = {epoch_, seconds, bytes, {}, {}};
+    link_bits_per_second.push_back(worker.link_reports == 0 ? 0 : worker.link_bits_per_second / worker.link_reports);
+    round_trip_seconds.push_back(worker.round_trip_seconds);
+    worker = {.begin = worker.latest, .latest = worker.latest};
   }
+  least->link_bits_per_second = std::move(link_bits_per_second);
+  least->round_trip_seconds = std::move(round_trip_seconds);
   begin_ = now;
   return least;
 }

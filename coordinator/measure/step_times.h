@@ -3,7 +3,8 @@
 //
 // The time of a step is its communication time on the rank that communicates least. Other ranks wait for that one, so
 // their times include differences in their computation. The first second and the first three steps under a plan are
-// left out, since tensors may still be summed by the strategies of the plan before. Pure; belongs to a StepMonitor.
+// left out, since tensors may still be summed by the strategies of the plan before. The figures of links are means of
+// the reports in a window. Pure; belongs to a StepMonitor.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,9 @@ struct StepTime {
   uint32_t epoch = 0;
   double seconds = 0;
   double bytes = 0;  // gradient bytes that a worker reduces in a step
+  // By worker, as in its reports; 0: not known.
+  std::vector<double> link_bits_per_second;
+  std::vector<double> round_trip_seconds;
 };
 
 class StepTimes {
@@ -41,6 +45,9 @@ class StepTimes {
   struct Worker {
     std::optional<control::Measured> begin;  // of the window
     control::Measured latest;
+    double link_bits_per_second = 0;  // the sum of `link_reports` reports in the window
+    uint32_t link_reports = 0;
+    double round_trip_seconds = 0;  // of the latest report
   };
 
   const uint32_t local_ranks_;

@@ -124,6 +124,8 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
       next.plan = reassign(in_force, std::move(wanted), epoch, plan::Reassign::kAll);
     } else if (std::optional<plan::Plan> changed = strategies_.make_change(in_force, epoch, now)) {
       next.plan = *std::move(changed);
+    } else if (std::optional<plan::Plan> tuned = masters_.make_change(in_force, epoch, now)) {
+      next.plan = *std::move(tuned);
     } else {
       return std::nullopt;
     }
@@ -135,6 +137,11 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
   if (models == nullptr) return std::nullopt;
   std::vector<plan::Tensor> tensors = tensors_;
   if (chooses_strategies()) next.strategies = strategies_.choose(next.plan, tensors, *models);
+  if (schedule_of(options_.reduction.strategy) != nullptr) {
+    for (plan::Tensor& tensor : tensors) {
+      if (tensor.may_have_schedule()) tensor.schedule = MasterTuning::schedule_of_new(next.plan);
+    }
+  }
   plan::PartitionOptions options{options_.partition_bytes};
   options.schedules = models->cuts_of(next.plan.schedules);
   options.shares = shares_with(next.plan, tensors);
@@ -144,11 +151,6 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
 }
 
 void Planner::add_tensors(std::vector<plan::Tensor> tensors) {
-  if (schedule_of(options_.reduction.strategy) != nullptr) {
-    for (plan::Tensor& tensor : tensors) {
-      if (tensor.may_have_schedule()) tensor.schedule = 0;
-    }
-  }
   tensors_.insert(tensors_.end(), std::make_move_iterator(tensors.begin()), std::make_move_iterator(tensors.end()));
 }
 
@@ -164,6 +166,7 @@ void Planner::on_committed(PlanReason reason) {
 void Planner::on_withdrawn() {
   tensors_in_proposal_ = 0;
   strategies_.on_withdrawn();
+  masters_.on_withdrawn();
 }
 
 absl::Duration Planner::back_off(absl::Duration now) {

@@ -5,10 +5,11 @@
 //    This plan also adds the tensors that wait for a plan.
 // 2. Tensors wait for a plan: a *needed* plan adds them. The first plan is a needed plan, too; it has no tensors.
 // 3. The members or the bandwidths have changed, or a recovery plan has left the shares uneven: an *optional* plan
-//    reassigns all partitions. If neither is the case, but other strategies would be faster (auto_strategies.h), an
-//    optional plan changes strategies and reassigns all partitions. After an optional plan was withdrawn, the next one
-//    waits (backoff): 5 s after the first withdrawal, twice as long after each further one, 5 minutes at most. A
-//    committed optional plan resets the backoff. A summer that joins or leaves ends the backoff.
+//    reassigns all partitions. If neither is the case, but other strategies would be faster (auto_strategies.h), or
+//    other masters of two-level (master_tuning.h), an optional plan changes them and reassigns all partitions. After an
+//    optional plan was withdrawn, the next one waits (backoff): 5 s after the first withdrawal, twice as long after
+//    each further one, 5 minutes at most. A committed optional plan resets the backoff. A summer that joins or leaves
+//    ends the backoff.
 //
 // Planner only makes plans; PlanAgreement proposes them to the members. Pure; belongs to Planning.
 #pragma once
@@ -23,6 +24,7 @@
 #include "common/plan/partitioner.h"
 #include "common/plan/plan.h"
 #include "coordinator/planning/auto_strategies.h"
+#include "coordinator/planning/master_tuning.h"
 #include "coordinator/planning/modelling.h"
 #include "coordinator/planning/plan_agreement.h"
 #include "coordinator/roster/options.h"
@@ -43,7 +45,8 @@ class Planner {
       : options_(*options),
         roster_(*roster),
         modelling_(options->reduction, roster),
-        strategies_(&modelling_, options->reduction.count_times) {}
+        strategies_(&modelling_, options->reduction.count_times),
+        masters_(*options) {}
 
   // Returns the plan with which the job begins.
   absl::StatusOr<plan::Plan> make_first(uint32_t epoch) const;
@@ -57,6 +60,9 @@ class Planner {
   AutoStrategies& strategies() { return strategies_; }
   const AutoStrategies& strategies() const { return strategies_; }
   bool chooses_strategies() const;
+  // The masters of a job with the strategy two-level.
+  MasterTuning& masters() { return masters_; }
+  const MasterTuning& masters() const { return masters_; }
   // Returns whether an optional plan could be proposed now: no backoff goes on, and no tensor waits for a plan.
   bool may_change(absl::Duration now) const { return tensors_.empty() && now >= next_optional_; }
   // Adds tensors, which all ranks have declared alike, to the next plan.
@@ -89,6 +95,7 @@ class Planner {
   absl::Duration pause_;               // the last backoff
   Modelling modelling_;
   AutoStrategies strategies_;
+  MasterTuning masters_;
 };
 
 }  // namespace gleaner::coordinator

@@ -45,12 +45,15 @@ void Planning::ask_for_first_models(Actions& actions) {
 // Asks local rank 0 of a worker, if a change of strategies waits for its counts.
 void Planning::ask_for_counts(absl::Duration now, Actions& actions) {
   if (!planner_.may_change(now) || roster_[0].state != Seat::State::kPresent) return;
-  if (planner_.strategies().ask_for_counts(in_force(), now)) send(roster_, 0, CountPushPulls{}, actions);
+  if (planner_.strategies().ask_for_counts(in_force(), now) || planner_.masters().ask_for_counts(in_force(), now)) {
+    send(roster_, 0, CountPushPulls{}, actions);
+  }
 }
 
 void Planning::on_step_time(const StepTime& step, absl::Duration now, Actions& actions) {
-  if (!planner_.chooses_strategies() || is_proposed()) return;
-  const absl::Status status = planner_.strategies().on_measured(in_force(), step, now);
+  if (is_proposed()) return;
+  absl::Status status = planner_.masters().on_measured(in_force(), step, now);
+  if (planner_.chooses_strategies()) status = planner_.strategies().on_measured(in_force(), step, now);
   ask_for_models(actions);
   if (!status.ok()) {
     actions.warnings.push_back(absl::StrCat("strategies stay as they are: their models fail: ", status.message()));
@@ -82,6 +85,7 @@ bool Planning::commit_if_acknowledged(absl::Duration now, Actions& actions) {
 void Planning::note_strategies(absl::Duration now, Actions& actions) {
   if (!began_.has_value()) began_ = now;
   std::optional<StrategyChange> change = planner_.strategies().on_plan(in_force(), now);
+  if (std::optional<StrategyChange> tuned = planner_.masters().on_plan(in_force())) change = std::move(tuned);
   if (!change.has_value()) return;
   change->seconds = absl::ToDoubleSeconds(now - *began_);
   actions.notes.push_back(describe(*change));

@@ -83,16 +83,19 @@ class Planning {
     planner_.modelling().on_modelled(request, std::move(models));
   }
   void add_tensors(std::vector<plan::Tensor> tensors) { planner_.add_tensors(std::move(tensors)); }
-  // A job with --strategy auto: takes the time of steps under the plan in force, and the answer to CountPushPulls. Both
-  // may lead to an optional plan, which changes strategies.
+  // A job with --strategy auto or two-level: takes the time of steps under the plan in force, and the answer to
+  // CountPushPulls. Both may lead to an optional plan, which changes strategies, or the masters of two-level.
   void on_step_time(const StepTime& step, absl::Duration now, Actions& actions);
   void on_counts(uint32_t epoch, std::vector<uint64_t> counts, absl::Duration now) {
+    planner_.masters().on_counts(epoch, counts, now);
     planner_.strategies().on_counts(epoch, std::move(counts), now);
   }
   // The latest kChangesKept changes of strategies.
   const std::vector<StrategyChange>& strategy_changes() const { return strategy_changes_; }
   // Returns the candidates for the tensors of the plan in force; empty without --strategy auto.
   std::vector<CandidateTimes> candidate_times() const { return planner_.strategies().candidate_times(in_force()); }
+  // Returns the schedule in force if its masters were tuned while the job runs.
+  std::optional<collective::Spec> tuned_schedule() const { return planner_.masters().tuned(in_force()); }
   std::optional<OtherBits> other_bits() const { return planner_.strategies().other_bits(in_force()); }
   // Puts the plan in force that all members returned with after a change of coordinators, and sends it to those that
   // missed it.

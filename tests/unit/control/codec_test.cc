@@ -32,6 +32,7 @@ Report report() {
   report.measured = {{1, 2, 200, 10, 0.25, 180, 2, -5}, {2, 3, 300, 20, 0.125, 270, 6, 810}};
   report.round_trip_seconds = 0.0625;
   report.overhead_seconds = 0.03125;
+  report.link_bits_per_second = 2.5e9;
   report.epoch = 2;
   report.late = {{2, 1.5}, {3, 0.75}};
   report.workers_late_seconds = 0.375;
@@ -121,12 +122,12 @@ TEST(Codec, ImpossibleTimesInReportsBecomeZero) {
   for (const double time : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     Report sent = report();
     sent.communication_seconds = sent.round_trip_seconds = sent.workers_late_seconds = time;
-    sent.overhead_seconds = time;
+    sent.overhead_seconds = sent.link_bits_per_second = time;
     sent.packs->seconds = sent.packs->seconds_without_packs = time;
     sent.measured[0].communication_seconds = sent.late[0].seconds = time;
     Report expected = report();
     expected.communication_seconds = expected.round_trip_seconds = expected.workers_late_seconds = 0;
-    expected.overhead_seconds = 0;
+    expected.overhead_seconds = expected.link_bits_per_second = 0;
     expected.packs->seconds = expected.packs->seconds_without_packs = 0;
     expected.measured[0].communication_seconds = expected.late[0].seconds = 0;
     EXPECT_EQ(std::get<Report>(*decode(encode(MemberMessage(sent)))), expected) << time;

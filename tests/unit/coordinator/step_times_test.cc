@@ -25,7 +25,7 @@ class StepTimesTest : public testing::Test {
       measured.bytes += steps * 1000;
       // Local ranks above 0 wait for local rank 0.
       measured.communication_seconds += static_cast<double>(steps) * (rank % 2 == 0 ? seconds[rank / 2] : 100);
-      Report report;
+      Report report{.round_trip_seconds = 1e-4, .link_bits_per_second = link_bits_per_second_};
       report.measured = {{2, 7, 7, 0, 7.0}, measured};
       times_.on_report(rank, report, now_);
     }
@@ -33,6 +33,7 @@ class StepTimesTest : public testing::Test {
 
   StepTimes times_{4, 2};
   Measured measured_[4];
+  double link_bits_per_second_ = 0;
   absl::Duration now_ = absl::Seconds(100);
 };
 
@@ -46,6 +47,19 @@ TEST_F(StepTimesTest, TheLeastTimeOfAWorkerCounts) {
   EXPECT_EQ(step->epoch, 3u);
   EXPECT_DOUBLE_EQ(step->seconds, 0.25);
   EXPECT_DOUBLE_EQ(step->bytes, 1000);
+}
+
+TEST_F(StepTimesTest, LinksHaveTheMeanOfTheirRates) {
+  report(5, {0.25, 0.5});
+  report(5, {0.25, 0.5});  // the window begins
+  for (const double rate : {1e9, 0.0, 3e9, 0.0, 0.0, 0.0}) {
+    link_bits_per_second_ = rate;
+    report(5, {0.25, 0.5});
+  }
+  const std::optional<StepTime> step = times_.take(now_);
+  ASSERT_TRUE(step.has_value());
+  EXPECT_EQ(step->link_bits_per_second, (std::vector<double>{2e9, 2e9})) << "0 is not known";
+  EXPECT_EQ(step->round_trip_seconds, (std::vector<double>{1e-4, 1e-4}));
 }
 
 TEST_F(StepTimesTest, TheBeginningOfAPlanIsLeftOut) {

@@ -100,7 +100,7 @@ void replay(Groups groups, double noise) {
     job.bandwidths[0] = step >= 1 && step < 11 ? 2e9 : 5e9;
     if (step == 10) {
       EXPECT_GT(job.speed(autotune.counts()), 1.27 * job.speed(even)) << "as fast as the paper's";
-      EXPECT_LT(autotune.counts().local[0], even.local[0] / 2);
+      EXPECT_LE(autotune.counts().local[0], even.local[0] / 2);
     }
     autotune.next_weights(job.measure(autotune.counts()));
   }
@@ -164,6 +164,14 @@ TEST(Autotune, IncompleteMeasurementsAreIgnored) {
   EXPECT_TRUE(is_ignored([](Measured& measured) { measured.bytes = 0; }));
   EXPECT_TRUE(is_ignored([](Measured& measured) { measured = {}; }));
   EXPECT_FALSE(is_ignored([](Measured&) {})) << "a complete measurement of unbalanced ranks";
+}
+
+// Rank 0 takes longest, but has nothing to give, and the others carry the same.
+TEST(Autotune, RanksWithoutMasterships) {
+  TunedJob job{collective::even_groups(4, 1), 63, {1e9, 5e9, 5e9, 5e9}};
+  Autotune autotune(job.groups, {{0, 21, 21, 21}, {0, 21, 21, 21}}, {.load_weight = 0});
+  EXPECT_EQ(autotune.next_weights(job.measure(autotune.counts())), std::nullopt);
+  EXPECT_TRUE(autotune.is_balanced());
 }
 
 // The speed with Quicktune's numbers is no sudden change, so Finetune moves one chunk.

@@ -1,0 +1,196 @@
+// Tests of two-level's masters in a running job: workers report the rates of their links, and plans follow.
+#include "coordinator/planning/master_tuning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "common/collective/groups.h"
+#include "common/strategy/masters.h"
+#include "tests/unit/coordinator/fleet.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+using collective::MasterCounts;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr uint32_t kWorkers = 8;
+constexpr uint32_t kChunks = strategy::kChunksOfEachRank * kWorkers;
+constexpr uint64_t kElements = 1 << 20;
+
+Options two_level_options() {
+  Options result = options(kWorkers, 0);
+  result.reduction.strategy = collective::Spec{.algorithm = "two-level", .factors = {2, 4}};
+  result.bits_per_second = 5e9;
+  return result;
+}
+
+// Eight workers in two groups. A step takes as long as the worker that is slowest with its load and its link.
+class MasterTuningTest : public testing::Test {
+ protected:
+  MasterTuningTest() : fleet(two_level_options()) {
+    fleet.start();
+    declare("w");
+  }
+  void declare(const std::string& name) {
+    for (uint32_t seat = 0; seat < kWorkers; ++seat) {
+      fleet.declare(seat, {{name, kElements, DataType::kFloat32, 0}});
+    }
+    fleet.settle();
+  }
+
+  const plan::Plan& plan() const { return fleet.core->plan(); }
+  const collective::Spec& schedule() const { return plan().schedules[*plan().tensors.back().schedule]; }
+  MasterCounts counts() const {
+    return schedule().masters.empty() ? strategy::even_masters(groups_, kChunks) : schedule().masters;
+  }
+  double step_seconds() const { return strategy::longest_time(counts(), groups_, links) * 4 * kElements / kChunks * 8; }
+  std::vector<double> loads() const { return strategy::loads_of(counts(), groups_); }
+
+  double jitter() { return 1 + noise * (static_cast<double>(dice_() % 2001) / 1000 - 1); }
+  // Lets half a second pass, in which each worker does ten steps.
+  void pass_steps() {
+    steps_ += 10;
+    if (measured_.epoch != fleet.epoch(0)) measured_ = {fleet.epoch(0)};
+    measured_.steps += 10;
+    measured_.bytes += 10 * 4 * kElements;
+    measured_.communication_seconds += 10 * (ignores_masters ? 0.1 : step_seconds()) * jitter();
+    for (uint32_t worker = 0; worker < kWorkers; ++worker) {
+      control::Report report{.steps = steps_, .measured = {measured_}, .round_trip_seconds = 100e-6};
+      report.link_bits_per_second = (rates.empty() ? links : rates)[worker] * jitter();
+      fleet.core->on_report(fleet.members[worker].stream, report, fleet.now, fleet.actions);
+    }
+    fleet.pass(absl::Milliseconds(500));
+    auto& inbox = fleet.members[0].inbox;
+    for (const Message& message : std::exchange(inbox, {})) {
+      if (!std::holds_alternative<CountPushPulls>(message)) {
+        inbox.push_back(message);
+        continue;
+      }
+      const std::vector<uint64_t> counts(plan().tensors.size(), steps_);
+      fleet.core->on_push_pulls(fleet.members[0].stream, fleet.epoch(0), counts, fleet.now, fleet.actions);
+    }
+    fleet.collect();
+    fleet.settle();
+  }
+  void run(absl::Duration time) {
+    for (const absl::Duration end = fleet.now + time; fleet.now < end;) pass_steps();
+  }
+
+  Fleet fleet;
+  std::vector<double> links = std::vector<double>(kWorkers, 5e9);
+  double noise = 0.05;
+  std::vector<double> rates;     // that workers report; empty: those of the links
+  bool ignores_masters = false;  // steps take as long with all masters
+
+ private:
+  const collective::Groups groups_ = collective::even_groups(kWorkers, 2);
+  std::mt19937_64 dice_{3};
+  uint64_t steps_ = 0;
+  control::Measured measured_;
+};
+
+double ratio_of_extremes(const std::vector<double>& values) {
+  return std::ranges::max(values) / std::ranges::min(values);
+}
+
+TEST_F(MasterTuningTest, EqualLinksChangeNothing) {
+  run(absl::Minutes(2));
+  EXPECT_EQ(plan().epoch, 2u);
+}
+
+// Luo §6.2.6: node 0 falls from 5 to 2 Gbit/s, and recovers.
+TEST_F(MasterTuningTest, MastersFollowALink) {
+  run(absl::Seconds(20));
+  links[0] = 2e9;
+  const double before = step_seconds();
+  run(absl::Seconds(40));
+  EXPECT_LT(step_seconds(), 0.7 * before);
+  EXPECT_EQ(counts().local[0], 0u) << "it gives away all that it can";
+  // Each group has a local master of each chunk, so those of the first group carry more.
+  const std::vector<double> carried = loads();
+  EXPECT_LT(ratio_of_extremes({carried.begin() + 1, carried.begin() + 4}), 1.05);
+  EXPECT_LT(ratio_of_extremes({carried.begin() + 4, carried.end()}), 1.06) << "2 of 16 chunks";
+  const uint32_t epoch = plan().epoch;
+  run(absl::Minutes(2));
+  EXPECT_EQ(plan().epoch, epoch) << "it is balanced";
+
+  links[0] = 5e9;
+  run(absl::Seconds(40));
+  EXPECT_LT(ratio_of_extremes(loads()), 1.05);
+  EXPECT_LE(plan().epoch, epoch + 2);
+  EXPECT_EQ(plan::validate(plan()), absl::OkStatus());
+}
+
+TEST_F(MasterTuningTest, TheSummaryTellsWhy) {
+  run(absl::Seconds(20));
+  links[3] = 2e9;
+  run(absl::Seconds(20));
+  const Summary summary = fleet.core->summary();
+  ASSERT_THAT(summary.strategy_changes, SizeIs(1));
+  const StrategyChange& change = summary.strategy_changes[0];
+  EXPECT_EQ(change.from, "two-level 2,4 with even masters");
+  EXPECT_THAT(change.why, HasSubstr("the link of worker 3 is 2.5 times slower than the median one"));
+  EXPECT_LT(change.seconds_after, 0.7 * change.seconds_before);
+  EXPECT_NEAR(change.seconds_after, step_seconds(), 0.2 * step_seconds());
+  EXPECT_EQ(change.tensors, 1u);
+  ASSERT_THAT(summary.mapped, SizeIs(1));
+  EXPECT_EQ(summary.mapped[0].spec.masters, counts());
+}
+
+TEST_F(MasterTuningTest, NewTensorsHaveTheSameMasters) {
+  run(absl::Seconds(20));
+  links[0] = 2e9;
+  run(absl::Seconds(40));
+  declare("v");
+  ASSERT_THAT(plan().tensors, SizeIs(2));
+  EXPECT_EQ(plan().tensors[0].schedule, plan().tensors[1].schedule);
+  links[0] = 5e9;
+  run(absl::Seconds(40));
+  EXPECT_EQ(plan().tensors[0].schedule, plan().tensors[1].schedule);
+  EXPECT_LT(ratio_of_extremes(loads()), 1.05);
+}
+
+TEST_F(MasterTuningTest, UnknownRatesChangeNothing) {
+  links[0] = 1e9;
+  rates.assign(kWorkers, 0);
+  run(absl::Minutes(1));
+  EXPECT_EQ(plan().epoch, 2u);
+}
+
+// No change makes steps shorter, and the rates change three times a minute.
+TEST_F(MasterTuningTest, PlansThatDoNotHelpBecomeRare) {
+  ignores_masters = true;
+  std::mt19937_64 dice(7);
+  const auto plans_in = [&](int minutes) {
+    const uint32_t before = plan().epoch;
+    for (int i = 0; i < 3 * minutes; ++i) {
+      for (double& link : links) link = 1e9 * static_cast<double>(1 + dice() % 9);
+      run(absl::Seconds(20));
+    }
+    return plan().epoch - before;
+  };
+  EXPECT_GT(plans_in(10), 2u);
+  EXPECT_LE(plans_in(30), 6u);
+}
+
+TEST_F(MasterTuningTest, HarmfulMastersGoBack) {
+  run(absl::Seconds(20));
+  const auto first = plan().tensors[0].schedule;
+  rates = links;
+  for (const uint32_t worker : {0u, 1u, 4u}) rates[worker] = 1e9;  // by these rates alone
+  for (int i = 0; i < 60 && plan().epoch == 2; ++i) pass_steps();
+  EXPECT_NE(plan().tensors[0].schedule, first);
+  run(absl::Seconds(30));
+  EXPECT_EQ(plan().tensors[0].schedule, first);
+  const uint32_t epoch = plan().epoch;
+  run(absl::Minutes(10));
+  EXPECT_EQ(plan().epoch, epoch) << "no link changes";
+}
+
+}  // namespace
+}  // namespace gleaner::coordinator
