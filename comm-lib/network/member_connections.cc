@@ -22,6 +22,9 @@ constexpr uint32_t kPings = 8;
 // Members measured at first: enough for a median, however many there are.
 constexpr uint32_t kFirstMembers = 8;
 
+// Fewer bytes, such as confirmations alone, tell nothing about the rate of a link.
+constexpr uint64_t kLeastBytes = 64 << 10;
+
 transport::KeepAlive keep_alive_of(absl::Duration deadline) {
   return {std::min(transport::KeepAlive().ping_after, deadline / 10), deadline};
 }
@@ -46,6 +49,7 @@ void MemberConnections::follow(std::shared_ptr<const plan::Plan> plan) {
   for (auto member = static_cast<uint32_t>(peers_.size()); member < plan_->members.size(); ++member) {
     peers_.push_back({.member = member});
   }
+  for (Peer& peer : peers_) peer.bits_per_second = 0;  // its masters may send to other members
 }
 
 absl::Status MemberConnections::dial(uint32_t member) {
@@ -97,6 +101,7 @@ std::optional<uint32_t> MemberConnections::on_connected(const transport::Connect
   if (peer == nullptr) return std::nullopt;
   peer->up = true;
   peer->overhead = absl::ZeroDuration();
+  peer->sent.reset();
   return peer->member;
 }
 
@@ -110,6 +115,24 @@ std::optional<MemberConnections::Closed> MemberConnections::on_closed(const tran
 void MemberConnections::send(uint32_t member, const wire::Header& header, Buffer payload) {
   const Peer& peer = peers_[member];
   if (peer.up) peer.connection->send(header, std::move(payload));
+}
+
+void MemberConnections::measure_rates() {
+  for (Peer& peer : peers_) {
+    const std::optional<transport::Sent> before = std::exchange(peer.sent, std::nullopt);
+    if (!peer.up) continue;
+    peer.sent = peer.connection->sent();
+    if (!peer.sent.has_value() || !before.has_value() || peer.sent->bytes < before->bytes + kLeastBytes) continue;
+    const absl::Duration busy = peer.sent->busy - before->busy;
+    const auto bits = static_cast<double>(peer.sent->bytes - before->bytes) * 8;
+    if (busy > absl::ZeroDuration()) peer.bits_per_second = bits / absl::ToDoubleSeconds(busy);
+  }
+}
+
+double MemberConnections::link_bits_per_second() const {
+  double sum = 0;
+  for (const Peer& peer : peers_) sum += peer.bits_per_second;
+  return sum;
 }
 
 absl::Duration MemberConnections::measure_round_trip() {

@@ -74,6 +74,12 @@ class MemberConnections final : public pipeline::Waiter {
   // Measures the round-trip time to the farthest connected member, and returns it.
   absl::Duration measure_round_trip();
   absl::Duration round_trip() const { return round_trip_; }
+  // Measures the rate at which this worker sent to each connected member since the last call, while bytes were under
+  // way. The busy time of a connection (TCP_INFO) tells the rate also of a link that is idle between steps.
+  void measure_rates();
+  // Returns the sum of the latest rates to members, in bits per second (BW(i) of Luo §4.2.3). Connections that send at
+  // the same time share the link, so the sum is near its bandwidth; a slow peer lessens it. Zero: no rate is known.
+  double link_bits_per_second() const;
   // Begins to measure overhead() with the members that are connected by a transport that knows their round trip (TCP):
   // with several until it is known, then with the next one. poll() goes on with the measurement. To be called while
   // nothing is in flight, since PINGs and PONGs wait behind other frames.
@@ -106,7 +112,9 @@ class MemberConnections final : public pipeline::Waiter {
     uint32_t member = 0;
     transport::Connection* connection = nullptr;  // set as soon as the connection is being made
     bool up = false;
-    absl::Duration overhead;  // of a message to or from this member; zero: not measured
+    absl::Duration overhead;              // of a message to or from this member; zero: not measured
+    std::optional<transport::Sent> sent;  // at the last measurement of rates
+    double bits_per_second = 0;           // 0: not known under the plan in force
   };
 
   absl::StatusOr<transport::Connection*> connect(Peer& peer);

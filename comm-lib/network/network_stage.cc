@@ -260,6 +260,7 @@ void NetworkStage::tick() {
 void NetworkStage::measure() {
   measure_at_ = now() + kMeasureEvery;
   exchanges_.set_round_trip(connections_.measure_round_trip());
+  connections_.measure_rates();
   is_overhead_due_ = true;
 }
 
@@ -313,6 +314,7 @@ void NetworkStage::update(ExchangeMetrics& metrics) const {
 void NetworkStage::add_figures(control::Report& report) const {
   report.round_trip_seconds = absl::ToDoubleSeconds(round_trip());
   report.overhead_seconds = absl::ToDoubleSeconds(overhead());
+  report.link_bits_per_second = connections_.link_bits_per_second();
   if (!is_following()) return;
   report.epoch = plan()->epoch;
   for (const session::OwnerWaits::Late& late : session_->late(now())) {

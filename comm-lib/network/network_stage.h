@@ -100,8 +100,8 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   absl::Duration overhead() const { return connections_.overhead(); }  // see MemberConnections
   // Brings the metrics up to date with the counters of the exchanges.
   void update(ExchangeMetrics& metrics) const;
-  // Adds the round-trip time, the overhead of a message, the epoch of the plan in force, and how long each CPU summer
-  // has been late in it.
+  // Adds the round-trip time, the overhead of a message, the rate of the link, the epoch of the plan in force, and how
+  // long each CPU summer has been late in it.
   void add_figures(control::Report& report) const;
   const service::Summer* summer() const { return colocated_.summer(); }  // null: not open
   transport::any::Counters transport_counters() const { return connections_.counters(); }
@@ -127,7 +127,7 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   absl::Status commit(uint32_t epoch);
   void open_exchanges();
   void tick();
-  void measure();  // the round trip; measure_overhead_if_idle() then measures the overhead
+  void measure();  // the round trip and the rates; measure_overhead_if_idle() then measures the overhead
   void measure_overhead_if_idle();
   void log_transports();
   bool has_local_work() const;  // work of the in-process transports and the exchanges

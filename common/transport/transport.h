@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -49,6 +50,12 @@ struct Peer {
   std::string address;    // for log and error messages
 };
 
+// The bytes that this side of a connection has sent, and that the peer's kernel has confirmed.
+struct Sent {
+  uint64_t bytes = 0;
+  absl::Duration busy;  // time during which bytes were not confirmed yet
+};
+
 class Connection {
  public:
   virtual ~Connection() = default;
@@ -77,6 +84,8 @@ class Connection {
 
   // Returns the least round-trip time of recent measurements; zero within a process or if unknown.
   virtual absl::Duration round_trip() const { return absl::ZeroDuration(); }
+  // Returns what this side has sent since the connection was made; nothing if the transport does not know it.
+  virtual std::optional<Sent> sent() const { return std::nullopt; }
 
   // Measures answer_time(): sends `times` PINGs, each one when the PONG of the one before has arrived. Ends an earlier
   // measurement. Has no effect within a process or while the connection is not up.

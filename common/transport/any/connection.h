@@ -1,6 +1,7 @@
 // Connection is a connection over one of several transports, with the state of the attempts to make it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,7 @@ class Connection final : public transport::Connection {
   const Peer& peer() const override { return inner_->peer(); }
   Capabilities capabilities() const override { return inner_->capabilities(); }
   absl::Duration round_trip() const override { return inner_->round_trip(); }
+  std::optional<Sent> sent() const override { return inner_->sent(); }
   void ping(uint32_t times) override { inner_->ping(times); }
   bool is_pinging() const override { return inner_->is_pinging(); }
   absl::Duration answer_time() const override { return inner_->answer_time(); }

@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class Connection : public stream::SocketConnection {
   Kind kind() const override { return Kind::kTcp; }
   Capabilities capabilities() const override { return {}; }
   absl::Duration round_trip() const override { return least_round_trip(socket()); }
+  std::optional<Sent> sent() const override { return confirmed(socket()); }
 
   int descriptor() const { return socket().get(); }
 

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "common/base/address.h"
 #include "common/base/descriptor.h"
 #include "common/base/listening.h"
+#include "common/transport/transport.h"
 
 namespace gleaner::transport::tcp {
 
@@ -34,5 +36,7 @@ void pace(const Descriptor& socket, double bits_per_second);
 
 // Returns the least round-trip time of the last minutes, as the kernel measured it; zero if unknown.
 absl::Duration least_round_trip(const Descriptor& socket);
+// Returns the bytes that the peer has confirmed; nothing if the kernel does not count them (before Linux 4.10).
+std::optional<Sent> confirmed(const Descriptor& socket);
 
 }  // namespace gleaner::transport::tcp
