@@ -104,6 +104,7 @@ bool summarize(const Coverage& coverage) {
       {"mixed plans", coverage.mixed_plans},
       {"workers of schedules lost", coverage.scheduled_losses},
       {"changes of strategies", coverage.strategy_changes},
+      {"changes of masters", coverage.master_changes},
       {"held", coverage.held},
       {"lost in a hold", coverage.lost_in_hold},
   };

@@ -57,6 +57,7 @@ struct Coverage {
   uint64_t mixed_plans = 0;       // jobs that ended with a plan of several strategies
   uint64_t scheduled_losses = 0;  // workers lost from a job whose plan has a schedule
   uint64_t strategy_changes = 0;  // plans committed by the last coordinator that change strategies
+  uint64_t master_changes = 0;    // of these, plans that change the masters of two-level
   uint64_t held = 0;              // push_pulls that waited for a change of strategy
   uint64_t lost_in_hold = 0;      // members and coordinators lost while push_pulls were held
   uint64_t ended_in_hold = 0;     // workers that ended since a change hung without a coordinator

@@ -206,9 +206,9 @@ void hurry(Scenario& scenario) {
   scenario.paces.assign(scenario.job.workers, 200 * kMicrosecond);
 }
 
-// Has the coordinator change strategies while the job runs, for which the job is a long one. Links are mostly equal and
-// windows mostly large, so that several strategies take about as long. Simulated jobs are short, so the times of counts
-// are milliseconds here, too.
+// Has the coordinator change strategies, or the masters of two-level, while the job runs, for which the job is a long
+// one. Links are mostly equal and windows mostly large, so that several strategies take about as long. Simulated jobs
+// are short, so the times of counts are milliseconds here, too.
 void draw_changes(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
   const bool hurries = dice.chance(0.25);
@@ -242,6 +242,7 @@ void draw_strategy(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
   job.reduction.strategy = draw_strategy(job.workers, dice);
   if (schedule_of(job.reduction.strategy) != nullptr && dice.chance(0.4)) draw_broken_connections(scenario, dice);
+  if (tunes_masters(job)) draw_changes(scenario, dice);
   if (!is_auto(job.reduction.strategy)) return;
   const double factor = dice.pick({1e-2, 1e-3, 1e-4});
   for (double& bandwidth : job.worker_bits_per_second) bandwidth *= factor;

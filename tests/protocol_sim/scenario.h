@@ -40,7 +40,7 @@ enum class Fault {
   kTogether,     // the coordinator and a CPU summer are lost together; another coordinator takes its place
   kDie,          // the coordinator is lost for good after all tensors are planned, possibly while it commits a plan
   kWorker,       // a worker's process ends or stops for good; only if the job may fail
-  kSteps,        // by the workers' reports, steps take much longer than modelled, or much less time
+  kSteps,        // by the workers' reports, steps take much longer than modelled, or much less time (step_reports.h)
 };
 inline constexpr uint32_t kFaultKinds = 19;
 extern const char* const kFaultNames[kFaultKinds];

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
 #include "common/plan/schedule_name.h"
+#include "tests/protocol_sim/strategies.h"
 
 namespace gleaner::sim {
 namespace {
@@ -382,6 +383,7 @@ void Simulation::check_end() {
   coverage.moved_plans += changes.moved;
   coverage.given_up += changes.withdrawn;
   coverage.strategy_changes += changes.strategies;
+  if (tunes_masters(world_.scenario.job)) coverage.master_changes += changes.strategies;
   coverage.summers_lost += changes.lost;
   coverage.summers_came += changes.came;
   coverage.summers_left += changes.left;

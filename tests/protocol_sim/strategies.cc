@@ -58,4 +58,9 @@ strategy::Strategy draw_strategy(uint32_t workers, Dice& dice) {
   return draw_schedule(workers, dice);
 }
 
+bool tunes_masters(const coordinator::Options& job) {
+  const collective::Spec* const schedule = schedule_of(job.reduction.strategy);
+  return job.workers > 2 && schedule != nullptr && schedule->algorithm == "two-level";
+}
+
 }  // namespace gleaner::sim

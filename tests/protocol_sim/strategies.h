@@ -5,6 +5,7 @@
 
 #include "common/collective/spec.h"
 #include "common/strategy/strategy.h"
+#include "coordinator/roster/options.h"
 #include "tests/protocol_sim/dice.h"
 
 namespace gleaner::sim {
@@ -15,5 +16,8 @@ collective::Spec draw_schedule(uint32_t workers, Dice& dice);
 // Returns summers for most scenarios, else Auto, which gives the tensors of one job different strategies, or a
 // schedule.
 strategy::Strategy draw_strategy(uint32_t workers, Dice& dice);
+
+// Returns whether the coordinator of this job changes the masters of two-level while it runs.
+bool tunes_masters(const coordinator::Options& job);
 
 }  // namespace gleaner::sim
