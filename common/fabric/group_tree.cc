@@ -85,6 +85,12 @@ std::vector<uint32_t> groups_of(const Fabric& fabric, absl::string_view node) {
   return groups;
 }
 
+std::vector<std::string> group_names_of(const Fabric& fabric, absl::string_view node) {
+  std::vector<std::string> names;
+  for (const uint32_t group : groups_of(fabric, node)) names.push_back(fabric.groups()[group].name);
+  return names;
+}
+
 GroupTree tree_of(const Fabric& fabric, std::span<const std::string> nodes) {
   GroupTree tree;
   FullTree(fabric, nodes).copy(0, tree);

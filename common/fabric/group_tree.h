@@ -16,6 +16,9 @@ namespace gleaner::fabric {
 // Returns the groups with this node, smallest first.
 std::vector<uint32_t> groups_of(const Fabric& fabric, absl::string_view node);
 
+// Returns the names of the groups with this node, smallest group first.
+std::vector<std::string> group_names_of(const Fabric& fabric, absl::string_view node);
+
 struct GroupTree {
   struct Branch {
     std::optional<uint32_t> group;      // index in the fabric, the widest one with these hosts; nullopt: the root

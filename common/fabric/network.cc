@@ -6,10 +6,13 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/fabric/group_tree.h"
 
 namespace gleaner::fabric {
 namespace {
+
+constexpr char kIsGroup[] = " (group)";  // follows the name of a group that another node of the network has
 
 struct Parts {
   std::vector<topology::Host> hosts;
@@ -52,11 +55,23 @@ absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<co
   for (size_t place = 0; place < tree.branches.size(); ++place) {
     const std::optional<uint32_t> group = tree.branches[place].group;
     std::string name = place == 0 ? kCore : fabric.groups()[*group].name;
-    while (!taken.insert(name).second) absl::StrAppend(&name, " (group)");
+    while (!taken.insert(name).second) absl::StrAppend(&name, kIsGroup);
     parts.switches.push_back({std::move(name)});
   }
   add_links(tree, 0, hosts, parts);
   return topology::Topology::make(std::move(parts.hosts), std::move(parts.switches), std::move(parts.links));
+}
+
+uint32_t switch_of(const topology::Topology& network, std::span<const std::string> groups) {
+  for (const std::string& group : groups) {
+    for (uint32_t at = 1; at < network.switches().size(); ++at) {
+      absl::string_view name = network.switches()[at].name;
+      while (absl::ConsumeSuffix(&name, kIsGroup)) {
+      }
+      if (name == group) return at;
+    }
+  }
+  return 0;
 }
 
 }  // namespace gleaner::fabric

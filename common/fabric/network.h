@@ -2,6 +2,7 @@
 // maps and the simulator. Pure.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -25,5 +26,10 @@ inline constexpr double kLinkLatencySeconds = 1e-6;  // of every link; an assump
 // of tree_of(). An uplink whose bandwidth is unknown carries all that the hosts below it send. InvalidArgument: as
 // topology::Topology::make(), for example if two hosts have one name.
 absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<const Host> hosts);
+
+// Returns the switch, by its index among those of a network of network_of(), at which a machine in these groups is:
+// that of the narrowest of them which is a branch of the network, or kCore, 0, if none is. A host of the network is at
+// this switch, too. `groups`: names, smallest group first (group_names_of()).
+uint32_t switch_of(const topology::Topology& network, std::span<const std::string> groups);
 
 }  // namespace gleaner::fabric

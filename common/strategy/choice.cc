@@ -53,7 +53,7 @@ absl::StatusOr<topology::Topology> one_switch(const plan::Plan& plan, double rou
 
 // Returns the topology with a host for each further member, whose link leads to the summer's switch.
 absl::StatusOr<topology::Topology> with_summers(const JobNetwork& known, const plan::Plan& plan,
-                                                std::span<const uint32_t> indices) {
+                                                std::span<const uint32_t> summers_at) {
   const topology::Topology& workers = known.topology;
   std::vector<topology::Host> hosts = workers.hosts();
   std::vector<topology::Link> links = workers.links();
@@ -66,8 +66,8 @@ absl::StatusOr<topology::Topology> with_summers(const JobNetwork& known, const p
   for (uint32_t member = plan.workers; member < plan.members.size(); ++member) {
     // An empty place has no bandwidth, and takes no part.
     const double bits = std::max(plan.members[member].bits_per_second, plan::kMinBitsPerSecond);
-    const uint32_t place = member - plan.workers, index = place < indices.size() ? indices[place] : place;
-    const uint32_t at = index < known.summers_at->size() ? (*known.summers_at)[index] : 0;
+    const uint32_t place = member - plan.workers;
+    const uint32_t at = place < summers_at.size() ? summers_at[place] : switch_of(known, place);
     hosts.push_back({plan.member_name(member), {}});
     links.push_back({member, first_switch + at, bits, bits, latency});
   }
@@ -76,11 +76,11 @@ absl::StatusOr<topology::Topology> with_summers(const JobNetwork& known, const p
 
 // Returns the topology of the members that own partitions, with links of hosts that fit their members and the round
 // trip.
-absl::StatusOr<topology::Topology> part_of(const JobNetwork& network, std::span<const uint32_t> summer_indices,
+absl::StatusOr<topology::Topology> part_of(const JobNetwork& network, std::span<const uint32_t> summers_at,
                                            const plan::Plan& plan, double round_trip_seconds, double overhead_seconds) {
   topology::Topology known = network.topology;
   if (network.summers_at.has_value() && plan.members.size() > plan.workers) {
-    GLN_ASSIGN_OR_RETURN(known, with_summers(network, plan, summer_indices));
+    GLN_ASSIGN_OR_RETURN(known, with_summers(network, plan, summers_at));
   }
   std::vector<uint32_t> members;
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
@@ -112,16 +112,20 @@ absl::StatusOr<topology::Topology> part_of(const JobNetwork& network, std::span<
 }  // namespace
 
 absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds, double overhead_seconds,
-                                             const JobNetwork* known, std::span<const uint32_t> summer_indices) {
+                                             const JobNetwork* known, std::span<const uint32_t> summers_at) {
   GLN_ASSIGN_OR_RETURN(topology::Topology made,
                        known == nullptr ? one_switch(plan, round_trip_seconds, overhead_seconds)
-                                        : part_of(*known, summer_indices, plan, round_trip_seconds, overhead_seconds));
+                                        : part_of(*known, summers_at, plan, round_trip_seconds, overhead_seconds));
   return topology::make_network(std::move(made));
 }
 
 absl::StatusOr<topology::Topology> topology_of(const plan::Plan& plan, const JobNetwork& known,
-                                               std::span<const uint32_t> summer_indices) {
-  return part_of(known, summer_indices, plan, 0, 0);
+                                               std::span<const uint32_t> summers_at) {
+  return part_of(known, summers_at, plan, 0, 0);
+}
+
+uint32_t switch_of(const JobNetwork& network, uint32_t summer) {
+  return summer < network.summers_at->size() ? (*network.summers_at)[summer] : 0;
 }
 
 bool owns_partitions(const plan::Plan& plan, uint32_t member) {

@@ -28,16 +28,19 @@ inline constexpr double kAssumedOverheadSeconds = 5e-6;
 // - Otherwise they are hosts of that topology. No host's link is faster than the bandwidth of its member, if that is
 //   known. If `round_trip_seconds` is longer than the longest round trip of the topology, the software of the hosts
 //   takes the difference, which each link of a host gets a quarter of.
-// Each host for which `known` states no overhead of a message gets `overhead_seconds`. `summer_indices`: the index of
-// each CPU summer, by its place among the summers of the plan, for JobNetwork::summers_at; it is the place where it is
-// not given.
+// Each host for which `known` states no overhead of a message gets `overhead_seconds`. `summers_at`: the switch of each
+// CPU summer, by its place among the summers of the plan, if JobNetwork::summers_at is set; where it is not given, the
+// index of the summer is its place.
 absl::StatusOr<topology::Network> network_of(const plan::Plan& plan, double round_trip_seconds, double overhead_seconds,
                                              const JobNetwork* known = nullptr,
-                                             std::span<const uint32_t> summer_indices = {});
+                                             std::span<const uint32_t> summers_at = {});
 
 // Returns the topology of that network for members that `known` has, without a measured round trip.
 absl::StatusOr<topology::Topology> topology_of(const plan::Plan& plan, const JobNetwork& known,
-                                               std::span<const uint32_t> summer_indices);
+                                               std::span<const uint32_t> summers_at);
+
+// Returns the switch of the CPU summer with this index, by JobNetwork::summers_at, which must be set.
+uint32_t switch_of(const JobNetwork& network, uint32_t summer);
 
 // Returns whether a member of the plan is there and may own partitions, and so is in the network of the plan.
 bool owns_partitions(const plan::Plan& plan, uint32_t member);

@@ -27,7 +27,7 @@ absl::Status add_candidates(const ModelRequest& request, Models& models) {
   const plan::Plan& plan = request.plan;
   GLN_ASSIGN_OR_RETURN(const topology::Network network,
                        network_of(plan, request.round_trip_seconds, request.overhead_seconds, request.network.get(),
-                                  request.summer_indices));
+                                  request.summers_at));
   const uint32_t summers = network.topology.host_count() - plan.workers;
   std::span<const MappedSpec> mapped;
   if (request.network != nullptr) mapped = request.network->mapped;
@@ -66,9 +66,8 @@ bool ModelRequest::serves(const plan::Plan& other, const Models& models) const {
 }
 
 ModelRequest request_for(const plan::Plan& plan, std::shared_ptr<const JobNetwork> network, double round_trip_seconds,
-                         double overhead_seconds, bool compares, std::vector<uint32_t> summer_indices) {
-  ModelRequest request{{},      std::move(network), std::move(summer_indices), round_trip_seconds, overhead_seconds,
-                       compares};
+                         double overhead_seconds, bool compares, std::vector<uint32_t> summers_at) {
+  ModelRequest request{{}, std::move(network), std::move(summers_at), round_trip_seconds, overhead_seconds, compares};
   request.plan.workers = plan.workers;
   request.plan.members = plan.members;
   request.plan.schedules = plan.schedules;

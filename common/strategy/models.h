@@ -35,8 +35,7 @@ struct ModelRequest {
   plan::Plan plan;  // its members and schedules; without tensors
   // The network of the job; null: one switch, on which a message and its answer take `round_trip_seconds`.
   std::shared_ptr<const JobNetwork> network;
-  std::vector<uint32_t>
-      summer_indices;  // of each CPU summer, by its place, where `network` goes by them (network_of())
+  std::vector<uint32_t> summers_at;  // as for network_of()
   double round_trip_seconds = 0;
   double overhead_seconds = 0;  // of a message at hosts for which `network` states none
   bool compares = true;         // false: only the cuts are needed
@@ -50,7 +49,7 @@ struct ModelRequest {
 };
 
 ModelRequest request_for(const plan::Plan& plan, std::shared_ptr<const JobNetwork> network, double round_trip_seconds,
-                         double overhead_seconds, bool compares, std::vector<uint32_t> summer_indices = {});
+                         double overhead_seconds, bool compares, std::vector<uint32_t> summers_at = {});
 
 // Errors: those of candidates(), and InvalidArgument if a schedule of the plan does not serve its workers.
 absl::StatusOr<Models> model(const ModelRequest& request);

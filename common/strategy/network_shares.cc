@@ -7,8 +7,8 @@
 namespace gleaner::strategy {
 
 std::vector<double> network_shares(const plan::Plan& plan, double push_ratio, const JobNetwork& network,
-                                   std::span<const uint32_t> summer_indices) {
-  const absl::StatusOr<topology::Topology> made = topology_of(plan, network, summer_indices);
+                                   std::span<const uint32_t> summers_at) {
+  const absl::StatusOr<topology::Topology> made = topology_of(plan, network, summers_at);
   if (!made.ok() || made->switches().size() == 1) return {};
   const uint32_t summers = made->host_count() - plan.workers;
   const absl::StatusOr<plan::LinkLoads> loads = plan::link_loads(*made, plan.workers, summers);

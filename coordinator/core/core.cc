@@ -90,6 +90,12 @@ absl::Status Core::set_bandwidth(Role role, uint32_t index, double bits_per_seco
   return absl::OkStatus();
 }
 
+absl::Status Core::set_summer_switch(uint32_t index, uint32_t at, absl::Duration now, Actions& actions) {
+  GLN_RETURN_IF_ERROR(parts_.planning.set_summer_switch(index, at));
+  lifecycle_.propose_next(now, actions);
+  return absl::OkStatus();
+}
+
 void Core::on_heartbeat(StreamId stream, absl::Duration now) { seat_of_sender(stream, now); }
 
 void Core::on_declared(StreamId stream, const std::vector<plan::Tensor>& tensors,

@@ -65,6 +65,10 @@ class Core {
   // Sets a member's bandwidth, each way. It overrides the options and the member's own figure. NotFound: no such
   // member; InvalidArgument: a bandwidth out of range.
   absl::Status set_bandwidth(Role role, uint32_t index, double bits_per_second, absl::Duration now, Actions& actions);
+  // Sets the switch of the job's network to which the link of this summer leads, by its index among the switches,
+  // before or after the summer joins. The next plan follows it. FailedPrecondition: the job has no network with
+  // JobNetwork::summers_at. InvalidArgument: the network has no such switch.
+  absl::Status set_summer_switch(uint32_t index, uint32_t at, absl::Duration now, Actions& actions);
   // Messages from members. Core ignores a message from a stream that has no seat, and every message once the job has
   // ended.
   void on_heartbeat(StreamId stream, absl::Duration now);

@@ -49,21 +49,38 @@ void Modelling::want(const plan::Plan& plan) {
   // Cuts do not depend on the times of messages.
   if (have(plan) && (!compares_ || suits_times(*modelled_))) return;
   wanted_ = std::make_shared<const strategy::ModelRequest>(
-      strategy::request_for(plan, network_, round_trip(), overhead(), compares_, summer_indices(plan)));
+      strategy::request_for(plan, network_, round_trip(), overhead(), compares_, summers_at(plan)));
 }
 
-std::vector<uint32_t> Modelling::summer_indices(const plan::Plan& plan) const {
-  if (roster_ == nullptr || network_ == nullptr || !network_->summers_at.has_value()) return {};
-  std::vector<uint32_t> indices;
-  for (uint32_t member = plan.workers; member < plan.members.size() && member < roster_->members(); ++member) {
-    indices.push_back(roster_->index_of(roster_->seat_of_member(member)));
+absl::StatusOr<bool> Modelling::set_summer_switch(uint32_t summer, uint32_t at) {
+  if (!knows_switches()) return absl::FailedPreconditionError("the job has no network with switches for its summers");
+  const size_t switches = network_->topology.switches().size();
+  if (at >= switches) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("summer ", summer, " at switch ", at, "; expected less than ", switches));
   }
-  return indices;
+  if (switch_of_summer(summer) == at) return false;
+  switches_[summer] = at;
+  return true;
+}
+
+uint32_t Modelling::switch_of_summer(uint32_t summer) const {
+  const auto found = switches_.find(summer);
+  return found != switches_.end() ? found->second : strategy::switch_of(*network_, summer);
+}
+
+std::vector<uint32_t> Modelling::summers_at(const plan::Plan& plan) const {
+  if (roster_ == nullptr || !knows_switches()) return {};
+  std::vector<uint32_t> switches;
+  for (uint32_t member = plan.workers; member < plan.members.size() && member < roster_->members(); ++member) {
+    switches.push_back(switch_of_summer(roster_->index_of(roster_->seat_of_member(member))));
+  }
+  return switches;
 }
 
 std::vector<double> Modelling::shares_of(const plan::Plan& plan) const {
   if (network_ == nullptr) return {};
-  return strategy::network_shares(plan, plan::fleet_of(plan).push_ratio, *network_, summer_indices(plan));
+  return strategy::network_shares(plan, plan::fleet_of(plan).push_ratio, *network_, summers_at(plan));
 }
 
 ModelRequest Modelling::take_request() {

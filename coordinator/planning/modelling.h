@@ -1,14 +1,15 @@
 // Modelling keeps the models of a job's strategies (common/strategy/models.h). It asks the job's driver for new ones
-// when the members that own partitions or their bandwidths change, when a plan has new schedules, or when the round
-// trip or the overhead of a message changes by more than a quarter, the overhead also by more than a microsecond; in
-// the last two cases the present models serve meanwhile. It takes long to make models, so no event waits for them: an
-// action asks for them, and an event brings them. Pure; belongs to a Planner.
+// when the members that own partitions, their bandwidths or their switches change, when a plan has new schedules, or
+// when the round trip or the overhead of a message changes by more than a quarter, the overhead also by more than a
+// microsecond; in the last two cases the present models serve meanwhile. It takes long to make models, so no event
+// waits for them: an action asks for them, and an event brings them. Pure; belongs to a Planner.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/plan/plan.h"
@@ -42,6 +43,10 @@ class Modelling {
   }
   // Returns the present models, if they are for this plan; else null.
   const strategy::Models* present(const plan::Plan& plan) const { return have(plan) ? models_.get() : nullptr; }
+  // Sets the switch of the job's network to which the link of this summer leads, by its index among the switches.
+  // Returns whether it changes. FailedPrecondition: the job has no network with JobNetwork::summers_at.
+  // InvalidArgument: the network has no such switch.
+  absl::StatusOr<bool> set_summer_switch(uint32_t summer, uint32_t at);
   // Returns the share of each member of the plan by the network of the job (strategy::network_shares()). Empty: the
   // bandwidths of the members alone decide.
   std::vector<double> shares_of(const plan::Plan& plan) const;
@@ -58,21 +63,23 @@ class Modelling {
   void on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models);
 
  private:
-  // Returns the index of each CPU summer of the plan, by its place; nothing if the network of the job does not go by
-  // them.
-  std::vector<uint32_t> summer_indices(const plan::Plan& plan) const;
+  bool knows_switches() const { return network_ != nullptr && network_->summers_at.has_value(); }
+  uint32_t switch_of_summer(uint32_t summer) const;
+  // Returns the switch of each CPU summer of the plan, by its place; nothing if the network of the job has none.
+  std::vector<uint32_t> summers_at(const plan::Plan& plan) const;
   double round_trip() const;
   double overhead() const;
   bool suits_times(const strategy::ModelRequest& request) const;
   bool has_failed(const plan::Plan& plan) const {
-    return failed_ != nullptr && failed_->is_for(plan) && failed_->summer_indices == summer_indices(plan);
+    return failed_ != nullptr && failed_->is_for(plan) && failed_->summers_at == summers_at(plan);
   }
   bool have(const plan::Plan& plan) const {
-    return models_ != nullptr && modelled_->serves(plan, *models_) && modelled_->summer_indices == summer_indices(plan);
+    return models_ != nullptr && modelled_->serves(plan, *models_) && modelled_->summers_at == summers_at(plan);
   }
 
   const std::shared_ptr<const strategy::JobNetwork> network_;
   const Roster* const roster_;
+  absl::flat_hash_map<uint32_t, uint32_t> switches_;  // by summer: that of set_summer_switch()
   const bool compares_;  // whether the job compares strategies; else it needs to know what its schedule does
   double round_trip_seconds_ = 0;
   double overhead_seconds_ = 0;

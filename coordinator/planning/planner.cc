@@ -122,6 +122,7 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
     next.reason = PlanReason::kOptional;
     if (is_uneven_ || wanted != in_force.members) {
       next.plan = reassign(in_force, std::move(wanted), epoch, plan::Reassign::kAll);
+      was_uneven_ = std::exchange(is_uneven_, false);
     } else if (std::optional<plan::Plan> changed = strategies_.make_change(in_force, epoch, now)) {
       next.plan = *std::move(changed);
     } else if (std::optional<plan::Plan> tuned = masters_.make_change(in_force, epoch, now)) {
@@ -150,6 +151,13 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
   return next;
 }
 
+absl::Status Planner::set_summer_switch(uint32_t summer, uint32_t at) {
+  GLN_ASSIGN_OR_RETURN(const bool changes, modelling_.set_summer_switch(summer, at));
+  const std::optional<uint32_t> seat = roster_.seat_of_index(Role::kSummer, summer);
+  if (changes && seat.has_value() && roster_[*seat].takes_part()) is_uneven_ = true;
+  return absl::OkStatus();
+}
+
 void Planner::add_tensors(std::vector<plan::Tensor> tensors) {
   tensors_.insert(tensors_.end(), std::make_move_iterator(tensors.begin()), std::make_move_iterator(tensors.end()));
 }
@@ -159,12 +167,13 @@ void Planner::on_committed(PlanReason reason) {
                  tensors_.begin() + static_cast<std::ptrdiff_t>(std::exchange(tensors_in_proposal_, 0)));
   if (reason == PlanReason::kRecovery) is_uneven_ = true;
   if (reason != PlanReason::kOptional) return;
-  is_uneven_ = false;
+  was_uneven_ = false;
   pause_ = absl::ZeroDuration();
 }
 
 void Planner::on_withdrawn() {
   tensors_in_proposal_ = 0;
+  is_uneven_ = is_uneven_ || std::exchange(was_uneven_, false);
   strategies_.on_withdrawn();
   masters_.on_withdrawn();
 }

@@ -4,12 +4,12 @@
 // 1. A lost summer is in the plan in force: a *recovery* plan moves its partitions, and no others, to other owners.
 //    This plan also adds the tensors that wait for a plan.
 // 2. Tensors wait for a plan: a *needed* plan adds them. The first plan is a needed plan, too; it has no tensors.
-// 3. The members or the bandwidths have changed, or a recovery plan has left the shares uneven: an *optional* plan
-//    reassigns all partitions. If neither is the case, but other strategies would be faster (auto_strategies.h), or
-//    other masters of two-level (master_tuning.h), an optional plan changes them and reassigns all partitions. After an
-//    optional plan was withdrawn, the next one waits (backoff): 5 s after the first withdrawal, twice as long after
-//    each further one, 5 minutes at most. A committed optional plan resets the backoff. A summer that joins or leaves
-//    ends the backoff.
+// 3. The members, the bandwidths or the switches of summers have changed, or a recovery plan has left the shares
+//    uneven: an *optional* plan reassigns all partitions. If none is the case, but other strategies would be faster
+//    (auto_strategies.h), or other masters of two-level (master_tuning.h), an optional plan changes them and reassigns
+//    all partitions. After an optional plan was withdrawn, the next one waits (backoff): 5 s after the first
+//    withdrawal, twice as long after each further one, 5 minutes at most. A committed optional plan resets the backoff.
+//    A summer that joins or leaves ends the backoff.
 //
 // Planner only makes plans; PlanAgreement proposes them to the members. Pure; belongs to Planning.
 #pragma once
@@ -54,6 +54,9 @@ class Planner {
   // the only possible reason is new tensors. New tensors wait for the models of the plan; a recovery plan does not.
   absl::StatusOr<std::optional<Proposal>> make_next(const plan::Plan& in_force, uint32_t epoch, bool ending,
                                                     absl::Duration now);
+  // See Modelling::set_summer_switch(). If the switch of a summer that takes part changes, the next optional plan
+  // reassigns all partitions.
+  absl::Status set_summer_switch(uint32_t summer, uint32_t at);
   Modelling& modelling() { return modelling_; }
   const Modelling& modelling() const { return modelling_; }
   // The strategies of a job with --strategy auto.
@@ -90,9 +93,12 @@ class Planner {
   const Roster& roster_;
   std::vector<plan::Tensor> tensors_;  // declared alike by every rank, but in no committed plan yet
   size_t tensors_in_proposal_ = 0;     // the proposed plan has this many of `tensors_`, from the front
-  bool is_uneven_ = false;             // a recovery plan has left the shares unequal to the bandwidths
-  absl::Duration next_optional_;       // earliest time of the next optional plan
-  absl::Duration pause_;               // the last backoff
+  // The shares of the plan in force are not those of its members: a recovery plan has left them so, or the switch of a
+  // summer has changed. False while an optional plan is proposed for that reason.
+  bool is_uneven_ = false;
+  bool was_uneven_ = false;       // before the proposed plan
+  absl::Duration next_optional_;  // earliest time of the next optional plan
+  absl::Duration pause_;          // the last backoff
   Modelling modelling_;
   AutoStrategies strategies_;
   MasterTuning masters_;

@@ -83,6 +83,7 @@ class Planning {
     planner_.modelling().on_modelled(request, std::move(models));
   }
   void add_tensors(std::vector<plan::Tensor> tensors) { planner_.add_tensors(std::move(tensors)); }
+  absl::Status set_summer_switch(uint32_t summer, uint32_t at) { return planner_.set_summer_switch(summer, at); }
   // A job with --strategy auto or two-level: takes the time of steps under the plan in force, and the answer to
   // CountPushPulls. Both may lead to an optional plan, which changes strategies, or the masters of two-level.
   void on_step_time(const StepTime& step, absl::Duration now, Actions& actions);

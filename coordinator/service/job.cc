@@ -160,6 +160,12 @@ absl::Status Job::set_bandwidth(Role role, uint32_t index, double bits_per_secon
   return status;
 }
 
+absl::Status Job::set_summer_switch(uint32_t index, uint32_t at) {
+  absl::Status status = rounds_.core().set_summer_switch(index, at, now(), actions_);
+  carry_out();
+  return status;
+}
+
 void Job::on_ended(Role role, uint32_t index, const absl::Status& how) {
   changed_ = true;
   rounds_.on_ended(role, index, how, now(), actions_);

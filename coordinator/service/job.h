@@ -49,6 +49,7 @@ class Job : public std::enable_shared_from_this<Job> {
   absl::Status set_summers(uint32_t summers);
   absl::Status release_summer(uint32_t index);
   absl::Status set_bandwidth(Role role, uint32_t index, double bits_per_second);
+  absl::Status set_summer_switch(uint32_t index, uint32_t at);
   void on_ended(Role role, uint32_t index, const absl::Status& how);
   void on_exited(uint32_t worker, uint32_t local_rank, const RankExit& exit);
   void on_modelled(const ModelRequest& request, absl::StatusOr<strategy::Models> models);

@@ -146,6 +146,12 @@ absl::Status Jobs::set_bandwidth(const std::string& job, Role role, uint32_t ind
   return found == nullptr ? not_here(job) : found->set_bandwidth(role, index, bits_per_second);
 }
 
+absl::Status Jobs::set_summer_switch(const std::string& job, uint32_t index, uint32_t at) {
+  absl::MutexLock lock(&mutex_);
+  const std::shared_ptr<Job> found = find(job);
+  return found == nullptr ? not_here(job) : found->set_summer_switch(index, at);
+}
+
 void Jobs::ended(const std::string& job, Role role, uint32_t index, const absl::Status& how) {
   absl::MutexLock lock(&mutex_);
   if (const std::shared_ptr<Job> found = find(job)) found->on_ended(role, index, how);

@@ -45,6 +45,8 @@ class Jobs final : public Service {
   absl::Status release_summer(const std::string& job, uint32_t index) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status set_bandwidth(const std::string& job, Role role, uint32_t index, double bits_per_second) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status set_summer_switch(const std::string& job, uint32_t index, uint32_t at) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void ended(const std::string& job, Role role, uint32_t index, const absl::Status& how) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   // See Core::on_exited().

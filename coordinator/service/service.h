@@ -74,6 +74,9 @@ class Service {
   // Sets a member's bandwidth, each way; the next plan follows it. NotFound: no such job or member. InvalidArgument:
   // the bandwidth is out of range.
   virtual absl::Status set_bandwidth(const std::string& job, Role role, uint32_t index, double bits_per_second) = 0;
+  // Sets the switch of the job's network to which the link of this summer leads; see Core::set_summer_switch().
+  // NotFound: no such job.
+  virtual absl::Status set_summer_switch(const std::string& job, uint32_t index, uint32_t at) = 0;
   // Reports that this member has ended, for example because its pod did. OK: it ended cleanly and does not come back;
   // otherwise it is lost.
   virtual void ended(const std::string& job, Role role, uint32_t index, const absl::Status& how) = 0;

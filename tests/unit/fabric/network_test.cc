@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "absl/strings/str_cat.h"
 #include "common/fabric/group_tree.h"
 #include "tests/unit/fabric/cluster.h"
 
@@ -74,6 +77,39 @@ TEST(NetworkOf, SlowestUplinkOfNestedGroupsCounts) {
 TEST(NetworkOf, HostMayHaveTheNameOfAGroup) {
   EXPECT_TRUE(network_of(small_cluster(), std::vector<Host>{{"a/r1", "n1", 1e9}, {"core", "n3", 1e9}}).ok());
   EXPECT_FALSE(network_of(small_cluster(), std::vector<Host>{{"w", "n1", 1e9}, {"w", "n3", 1e9}}).ok());
+}
+
+TEST(SwitchOf, HostsAreWhereTheNetworkHasThem) {
+  const Fabric fabric = small_cluster();
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    std::vector<Host> hosts;
+    for (uint32_t host = 0; host <= random() % 6; ++host) {
+      const std::string node = absl::StrCat("n", 1 + random() % 8);  // n8 is unknown
+      hosts.push_back({random() % 2 == 0 ? absl::StrCat("w", host) : absl::StrCat("a/r", host), node, 1e9});
+    }
+    const topology::Topology network = *network_of(fabric, hosts);
+    for (uint32_t host = 0; host < hosts.size(); ++host) {
+      EXPECT_EQ(network.only_switch(host)->node,
+                network.host_count() + switch_of(network, group_names_of(fabric, hosts[host].node)))
+          << i;
+    }
+  }
+}
+
+TEST(SwitchOf, NarrowestBranchCountsForOtherNodes) {
+  const Fabric fabric = small_cluster();
+  const auto name_at = [&](const std::vector<Host>& hosts, const std::string& node) {
+    const topology::Topology network = *network_of(fabric, hosts);
+    return network.switches()[switch_of(network, group_names_of(fabric, node))].name;
+  };
+  const std::vector<Host> racks = {{"w0", "n1", 1e9}, {"w1", "n3", 1e9}};
+  EXPECT_EQ(name_at(racks, "n2"), "a/r1");
+  EXPECT_EQ(name_at(racks, "n5"), "core") << "no host is in zone b";
+  EXPECT_EQ(name_at(racks, "n6"), "core") << "it is in no group";
+  const std::vector<Host> zones = {{"w0", "n1", 1e9}, {"w1", "n2", 1e9}, {"w2", "n5", 1e9}};
+  EXPECT_EQ(name_at(zones, "n3"), "a") << "no host is in its rack";
+  EXPECT_EQ(name_at({{"a/r1", "n1", 1e9}, {"w1", "n3", 1e9}}, "n2"), "a/r1 (group)");
 }
 
 }  // namespace

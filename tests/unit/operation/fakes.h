@@ -95,6 +95,9 @@ class FakeSessions final : public coordinator::Service {
   absl::Status set_bandwidth(const std::string&, coordinator::Role, uint32_t index, double) override {
     return answer(absl::StrCat("bandwidth ", index));
   }
+  absl::Status set_summer_switch(const std::string&, uint32_t index, uint32_t at) override {
+    return answer(absl::StrCat("summer ", index, " at switch ", at));
+  }
   void ended(const std::string&, coordinator::Role, uint32_t index, const absl::Status&) override {
     calls.push_back(absl::StrCat("ended ", index));
   }

@@ -74,10 +74,12 @@ TEST(Choice, SummersAreAtTheirSwitches) {
   EXPECT_EQ(made.name(at->node), "core");
   EXPECT_EQ(made.bits_per_second(at->channel), 3e9);
   EXPECT_EQ(made.name(made.only_switch(3)->node), "rack-1");
-  const std::vector<uint32_t> indices = {7, 1, 3};
-  const auto placed = network_of(plan, 0, 0, &known, indices);
+  EXPECT_EQ(switch_of(known, 3), 2u);
+  EXPECT_EQ(switch_of(known, 7), 0u) << "summer 7 is not known";
+  const std::vector<uint32_t> switches = {1, 1, 2};
+  const auto placed = network_of(plan, 0, 0, &known, switches);
   ASSERT_TRUE(placed.ok()) << placed.status();
-  EXPECT_EQ(placed->topology.name(placed->topology.only_switch(4)->node), "core") << "summer 7 is not known";
+  EXPECT_EQ(placed->topology.name(placed->topology.only_switch(4)->node), "rack-0");
   EXPECT_EQ(placed->topology.name(placed->topology.only_switch(5)->node), "rack-1");
   known.summers_at.reset();
   EXPECT_FALSE(validate(known, 4, 3).ok()) << "each summer needs a host";
