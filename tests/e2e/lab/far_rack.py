@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .processes import HERE, Child, output_of
+from .processes import HERE, Child, devices, output_of
 from .spec import CABLE_BURST, CABLE_QUEUE
 
 BRIDGE = "rack"
@@ -44,13 +44,12 @@ class FarRack:
 
     def remove(self) -> None:
         """Moves the cables back. Does nothing if there is no rack."""
-        for link in self._links:
-            if Path(f"/sys/class/net/{link}").exists():  # else the node is off
-                output_of("ip", "link", "set", link, "master", "cluster")
+        here = devices()
+        for link in here.intersection(self._links):  # a node that is off has no cable
+            output_of("ip", "link", "set", link, "master", "cluster")
         self._links = []
         if self._line is not None:
             self._line.kill()
             self._line = None
-        for device in (*PORTS, BRIDGE):
-            if Path(f"/sys/class/net/{device}").exists():
-                output_of("ip", "link", "delete", device)
+        for device in here.intersection((*PORTS, BRIDGE)):
+            output_of("ip", "link", "delete", device)

@@ -9,7 +9,7 @@ from pathlib import Path
 from . import cgroups
 from .machine import write_machine
 from .pki import write_kubeconfig
-from .processes import HERE, Child, LabError, output_of, wait_until
+from .processes import HERE, Child, LabError, devices, output_of, wait_until
 from .spec import APISERVER_PORT, CABLE_BURST, CABLE_QUEUE, GATEWAY, ClusterSpec, NodeSpec
 from .template import PAUSE, SNAPSHOTTER, clone_template, snapshots
 
@@ -82,7 +82,7 @@ class Node:
             raise LabError(f"{self.spec.name} is off already")
         self._child.signal(signal.SIGKILL)
         self._child.kill()
-        wait_until(lambda: not Path(f"/sys/class/net/{self.spec.link}").exists(), f"the end of {self.spec.name}", 10)
+        wait_until(lambda: self.spec.link not in devices(), f"the end of {self.spec.name}", 10)
         cgroups.remove(self._cluster.name, self.spec.name)
 
     def _first_process(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -106,6 +107,11 @@ def output_of(*command: str, text: Optional[str] = None) -> str:
     if done.returncode != 0:
         raise LabError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
+
+
+def devices() -> set[str]:
+    """Returns the names of the network devices of this namespace. /sys may have those of another one."""
+    return {device["ifname"] for device in json.loads(output_of("ip", "-json", "link", "show"))}
 
 
 def require_commands(*names: str) -> None:
