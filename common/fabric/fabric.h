@@ -21,7 +21,7 @@
 
 namespace gleaner::fabric {
 
-inline constexpr char kProbedLevel[] = "probes";
+using placement::kProbedLevel;
 
 struct LabelledNode {
   std::string name;

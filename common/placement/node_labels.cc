@@ -61,6 +61,9 @@ absl::StatusOr<LabelLevels> parse_label_levels(absl::string_view text) {
     levels.push_back(absl::StrSplit(level, '|'));
     for (const std::string& key : levels.back()) {
       GLN_RETURN_IF_ERROR(api::check_label_key(key));
+      if (key == kProbedLevel) {
+        return absl::InvalidArgumentError(absl::StrCat("expected labels; ", key, " names the groups by latencies"));
+      }
       if (!known.insert(key).second) {
         return absl::InvalidArgumentError(absl::StrCat("the label ", key, " occurs twice: expected each label once"));
       }

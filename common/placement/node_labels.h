@@ -24,8 +24,11 @@ using LabelLevels = std::vector<LabelLevel>;  // widest level first
 // accelerators.
 LabelLevels default_label_levels();
 
+// The level of the groups that latencies tell (common/fabric), which is no label.
+inline constexpr char kProbedLevel[] = "probes";
+
 // Parses levels that are separated by commas, each a label key or several with | between them: "zone,rack|row".
-// InvalidArgument: a level is empty, a label occurs twice, or is no label key of Kubernetes.
+// InvalidArgument: a level is empty, a label occurs twice, is kProbedLevel, or is no label key of Kubernetes.
 absl::StatusOr<LabelLevels> parse_label_levels(absl::string_view text);
 
 // Returns the levels of the flag --topology: default_label_levels() if it is empty. InvalidArgument names the flag.

@@ -103,8 +103,8 @@ TEST(LabelLevels, IsParsed) {
   const auto levels = parse_label_levels("zone,example.com/row|example.com/rack");
   ASSERT_TRUE(levels.ok()) << levels.status();
   EXPECT_EQ(*levels, (LabelLevels{{"zone"}, {"example.com/row", "example.com/rack"}}));
-  for (const char* wrong :
-       {"", ",", "zone,", ",zone", "zone,,rack", "zone|", "zone, rack", "zone,zone", "a|b,b", "no label", "a/b/c"}) {
+  for (const char* wrong : {"", ",", "zone,", ",zone", "zone,,rack", "zone|", "zone, rack", "zone,zone", "a|b,b",
+                            "no label", "a/b/c", "zone,probes"}) {
     EXPECT_EQ(parse_label_levels(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
 }
