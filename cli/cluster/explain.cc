@@ -24,11 +24,6 @@ ExplainedGpus read_gpus(ClusterAccess& access, const api::TrainingJob& job, cons
   return explain_gpus(explained, gpus, access.list_as(kube::node_profiles(), "", api::parse_node_profile));
 }
 
-absl::StatusOr<std::optional<BindingUplink>> read_uplink(ClusterAccess& access, const ExplainedJob& explained) {
-  GLN_ASSIGN_OR_RETURN(const fabric::Fabric fabric, read_fabric(access));
-  return binding_uplink(explained, fabric);
-}
-
 }  // namespace
 
 absl::Status run_explain(const ClusterFlags& flags) {
@@ -47,17 +42,15 @@ absl::Status run_explain(const ClusterFlags& flags) {
                         absl::StrCat("TrainingJob ", job.meta.key(), ": ", explained.status().message()));
   }
   const ExplainedGpus gpus = read_gpus(*access, job, *explained);
-  const auto uplink = read_uplink(*access, *explained);
+  count_uplinks(read_fabric(*access), *explained);
   if (flags.output == "json") {
     nlohmann::json object = to_json(*explained);
-    object["uplink"] = to_json(uplink);
     object["gradients"] = gradients_json(job.communication);
     object["gpus"] = to_json(gpus);
     object["autoscaler"] = to_json(job.status.summers);
     return print(absl::StrCat(object.dump(2), "\n"));
   }
-  return print(absl::StrCat(to_text(*explained), to_text(uplink),
-                            gradients_text(job.communication, explained->plan.spec), to_text(gpus),
+  return print(absl::StrCat(to_text(*explained), gradients_text(job.communication, explained->plan.spec), to_text(gpus),
                             autoscaler_text(job.status.summers, absl::Now())));
 }
 

@@ -1,24 +1,20 @@
 #include "cli/cluster/explain_uplink.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "cli/cluster/explain_step.h"
 #include "common/base/status_macros.h"
-#include "common/base/units.h"
 #include "common/fabric/network.h"
+#include "common/fabric/step_bound.h"
 #include "common/plan/uplinks.h"
 
 namespace gleaner::cli {
 namespace {
 
-// Bounds with a smaller relative difference count as equal.
-constexpr double kRounding = 1e-9;
-
-}  // namespace
-
-absl::StatusOr<std::optional<BindingUplink>> binding_uplink(const ExplainedJob& job, const fabric::Fabric& fabric) {
-  if (job.limit != JobLimit::kSlowestWorker && job.limit != JobLimit::kAllLinks) return std::nullopt;
+FoundUplink binding_uplink(const ExplainedJob& job, const fabric::Fabric& fabric) {
   std::vector<fabric::Host> hosts;
   std::vector<uint64_t> owned;
   uint32_t workers = 0;
@@ -35,29 +31,52 @@ absl::StatusOr<std::optional<BindingUplink>> binding_uplink(const ExplainedJob& 
                        plan::busiest_link(network, workers, owned, push_ratio_of(job.plan.spec)));
   const topology::Link& link = network.links()[busiest.link];
   const bool is_uplink = !network.is_host(link.a) && !network.is_host(link.b);
-  if (!is_uplink || busiest.seconds <= job.seconds * (1 + kRounding)) return std::nullopt;
+  const double without = job.machines[job.binding].seconds;
+  if (!is_uplink || busiest.seconds <= without * (1 + kSame)) return std::nullopt;
   return BindingUplink{network.name(link.a), link.bits_per_second, busiest.seconds * link.bits_per_second / 8,
-                       busiest.seconds, job.seconds};
+                       busiest.seconds, without};
 }
 
-std::string to_text(const absl::StatusOr<std::optional<BindingUplink>>& uplink) {
-  if (!uplink.ok()) return absl::StrCat("Uplink     unknown: ", uplink.status().message(), "\n");
-  if (!uplink->has_value()) return "";
-  const BindingUplink& binding = **uplink;
-  return absl::StrCat("Uplink     ", binding.group, " binds: ", format_bits_per_second(binding.bits_per_second),
-                      " carries ", format_bytes(binding.bytes), " of a step, ", format_seconds(binding.seconds),
-                      "; without it a step takes ", format_seconds(binding.without_seconds), "\n");
+// Finds the group where one more summer makes the bound shortest.
+void place_one_more(const fabric::Fabric& fabric, ExplainedJob& job) {
+  std::vector<std::string> nodes;
+  fabric::StepBound bound(fabric, push_ratio_of(job.plan.spec));
+  for (const auto& [member, share, seconds] : job.machines) {
+    if (!takes_part(member)) continue;
+    nodes.push_back(member.node);
+    if (member.role == "worker") {
+      bound.add_worker(member.node, member.bits_per_second);
+    } else {
+      bound.add_summer(member.node, member.bits_per_second);
+    }
+  }
+  if (!fabric::has_known_uplinks(fabric, nodes)) return;
+  const char* const nowhere = "";
+  double best = bound.with_summer(nowhere, job.one_more_bits_per_second);
+  for (const api::TopologyGroup& group : fabric.groups()) {
+    if (group.nodes.empty()) continue;
+    const double most = best * (1 - kSame);
+    const double seconds = bound.with_summer(group.nodes.front(), job.one_more_bits_per_second, most);
+    if (seconds > most) continue;
+    best = seconds;
+    job.one_more_group = group.name;
+  }
+  job.one_more_bound_seconds = best * static_cast<double>(job.plan.spec.bytes_per_step);
 }
 
-nlohmann::json to_json(const absl::StatusOr<std::optional<BindingUplink>>& uplink) {
-  if (!uplink.ok()) return {{"error", uplink.status().message()}};
-  if (!uplink->has_value()) return nullptr;
-  const BindingUplink& binding = **uplink;
-  return {{"group", binding.group},
-          {"bandwidth", binding.bits_per_second},
-          {"bytes", binding.bytes},
-          {"seconds", binding.seconds},
-          {"without_seconds", binding.without_seconds}};
+}  // namespace
+
+void count_uplinks(const absl::StatusOr<fabric::Fabric>& fabric, ExplainedJob& job) {
+  if (job.limit != JobLimit::kUplink && !has_binding(job)) return;
+  if (!fabric.ok()) {
+    job.uplink = fabric.status();
+    return;
+  }
+  job.uplink = binding_uplink(job, *fabric);
+  place_one_more(*fabric, job);
+  if (!job.uplink.ok() || !job.uplink->has_value()) return;
+  job.limit = JobLimit::kUplink;
+  job.seconds = (*job.uplink)->seconds;
 }
 
 }  // namespace gleaner::cli

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/cluster/explain_step.h"
 #include "cli/cluster/rank_view.h"
 #include "cli/cluster/table.h"
 #include "cli/cluster/transports_view.h"
@@ -20,6 +21,8 @@
 namespace gleaner::cli {
 namespace {
 
+std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100); }
+
 // Returns the fraction of the members' bytes that a step moves. It can be below 1, because a plan contains every tensor
 // that was ever declared, including those that move only once, such as parameters that are broadcast at the start.
 double step_part(const api::ReductionPlanSpec& spec) {
@@ -28,15 +31,10 @@ double step_part(const api::ReductionPlanSpec& spec) {
   return owned > 0 ? static_cast<double>(spec.bytes_per_step) / owned : 1;
 }
 
-// Bounds with a smaller relative difference count as equal.
-constexpr double kSame = 1e-9;
-
-bool is_on_standby(const api::PlanMember& member) { return !member.slow.empty() && member.owned_bytes == 0; }
-
 plan::Fleet fleet_of(const api::ReductionPlan& plan) {
   plan::Fleet fleet;
   for (const api::PlanMember& member : plan.spec.members) {
-    if (is_on_standby(member)) continue;
+    if (!takes_part(member)) continue;
     (member.role == "worker" ? fleet.worker_bits_per_second : fleet.summer_bits_per_second)
         .push_back(member.bits_per_second);
   }
@@ -45,13 +43,6 @@ plan::Fleet fleet_of(const api::ReductionPlan& plan) {
 }
 
 bool is_assumed(const api::PlanMember& member) { return member.bandwidth_assumed; }
-
-// Returns whether a summer could take part in a sum. The plan of an older operator names no strategies.
-bool uses_summers(const api::ReductionPlanSpec& spec) {
-  return spec.strategies.empty() || std::ranges::any_of(spec.strategies, [](const api::PlanStrategy& each) {
-           return each.strategy == plan::kSummersStrategy;
-         });
-}
 
 bool uses_schedules(const api::ReductionPlanSpec& spec) {
   return std::ranges::any_of(spec.strategies, [](const api::PlanStrategy& each) {
@@ -64,64 +55,12 @@ JobLimit limit_of(const api::ReductionPlan& plan, const plan::Fleet& fleet, doub
   if (bound_seconds <= 0) return JobLimit::kNothingMoves;
   if (uses_schedules(plan.spec)) return JobLimit::kSchedules;
   const double least = plan::slowest_worker_seconds(fleet, bytes);
+  if (is_longer(bound_seconds, plan::bound_seconds(fleet, bytes))) return JobLimit::kUplink;
   return bound_seconds <= least * (1 + kSame) ? JobLimit::kSlowestWorker : JobLimit::kAllLinks;
 }
 
-// Returns whether the link of some machine limits the step.
-bool has_binding(const ExplainedJob& job) {
-  return job.limit == JobLimit::kSlowestWorker || job.limit == JobLimit::kAllLinks;
-}
-
-std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100); }
-
 std::string packs_line(const api::ReductionPlanStatus& status) {
   return status.packs.empty() ? "" : absl::StrCat("Packs      ", status.packs, "\n");
-}
-
-std::string step_lines(const ExplainedJob& job) {
-  if (job.limit == JobLimit::kNothingMoves) return "Step       nothing has to move\n";
-  const api::ReductionPlanSpec& spec = job.plan.spec;
-  const api::ReductionPlanStatus& status = job.plan.status;
-  const std::string measured = status.steps > 0 && status.step_communication_seconds > 0
-                                   ? absl::StrCat("Measured   ", measured_text(status), "\n")
-                                   : "";
-  if (job.limit == JobLimit::kUnknown) {
-    return absl::StrCat("Bound      unknown: ", unknown_links(job.plan), "\n", measured);
-  }
-  std::string text =
-      job.limit == JobLimit::kSchedules
-          ? absl::StrCat("Bound      ", format_seconds(spec.bound_seconds), " a step, by the strategies in force\n")
-          : absl::StrFormat("Step       %s as planned, %.4f of the bound of %s; %s binds\n",
-                            format_seconds(job.seconds), job.seconds / spec.bound_seconds,
-                            format_seconds(spec.bound_seconds), job.machines[job.binding].member.name);
-  if (spec.bound_without_summers_seconds > spec.bound_seconds * (1 + kSame)) {
-    absl::StrAppendFormat(&text, "Without    summers the bound is %s, %.2f times as long\n",
-                          format_seconds(spec.bound_without_summers_seconds),
-                          spec.bound_without_summers_seconds / spec.bound_seconds);
-  }
-  return text + measured;
-}
-
-std::string limit_lines(const ExplainedJob& job) {
-  if (job.limit == JobLimit::kNothingMoves || job.limit == JobLimit::kUnknown) return "";
-  std::string text = "Limit      all links together: each is busy from the first byte to the last\n";
-  if (job.limit == JobLimit::kSchedules) text = "Limit      the busiest link of each strategy\n";
-  if (job.limit == JobLimit::kSlowestWorker) {
-    const auto slowest = std::min_element(job.machines.begin(), job.machines.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.member.role != "worker", a.member.bits_per_second) <
-             std::pair(b.member.role != "worker", b.member.bits_per_second);
-    });
-    text = absl::StrFormat("Limit      %s at %s: its own gradient fills its link; only a faster link helps\n",
-                           slowest->member.name, format_bits_per_second(slowest->member.bits_per_second));
-  }
-  if (!uses_summers(job.plan.spec)) return text + "One more   summer: no gain, since summers sum no tensor\n";
-  if (job.limit == JobLimit::kSchedules) return text + "One more   summer: helps only the tensors that summers sum\n";
-  const double saved = 1 - job.one_more_bound_seconds / job.plan.spec.bound_seconds;
-  absl::StrAppendFormat(&text, "One more   summer of %s: ", format_bits_per_second(job.one_more_bits_per_second));
-  absl::StrAppend(&text, saved > kSame ? absl::StrFormat("bound %s, %s less\n",
-                                                         format_seconds(job.one_more_bound_seconds), percent(saved))
-                                       : "no gain\n");
-  return text;
 }
 
 std::string strategy_line(const api::ReductionPlanSpec& spec) {
@@ -182,6 +121,8 @@ std::string slow_lines(const ExplainedJob& job) {
 }
 
 }  // namespace
+
+bool takes_part(const api::PlanMember& member) { return member.slow.empty() || member.owned_bytes > 0; }
 
 double push_ratio_of(const api::ReductionPlanSpec& spec) {
   if (spec.push_bytes_per_step == 0) return 1;  // in the plan of an earlier operator
@@ -253,6 +194,10 @@ absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan, uint32_t local
   larger.summer_bits_per_second.push_back(job.one_more_bits_per_second);
   job.one_more_bound_seconds = plan::bound_seconds(larger, bytes);
   if (job.limit == JobLimit::kUnknown) job.seconds = job.one_more_bound_seconds = 0;
+  if (job.limit == JobLimit::kUplink) {
+    job.seconds = std::max(job.seconds, spec.bound_seconds);
+    job.one_more_bound_seconds = spec.bound_seconds;
+  }
   if (job.limit == JobLimit::kSchedules) {
     job.seconds = spec.bound_seconds;
     job.one_more_bound_seconds = uses_summers(spec) ? 0 : spec.bound_seconds;
@@ -286,7 +231,8 @@ std::string to_text(const ExplainedJob& job) {
                       format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
                       ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", strategy_line(spec),
                       bits_line(spec), packs_line(job.plan.status), step_lines(job), slow_lines(job), limit_lines(job),
-                      ranks_text(spec, job.local_ranks), transports_text(transports_of(spec.members)));
+                      uplink_line(job.uplink), ranks_text(spec, job.local_ranks),
+                      transports_text(transports_of(spec.members)));
 }
 
 nlohmann::json to_json(const ExplainedJob& job) {
@@ -312,37 +258,41 @@ nlohmann::json to_json(const ExplainedJob& job) {
   }
   const char* limit = job.limit == JobLimit::kAllLinks        ? "all_links"
                       : job.limit == JobLimit::kSlowestWorker ? "slowest_worker"
+                      : job.limit == JobLimit::kUplink        ? "uplink"
                       : job.limit == JobLimit::kSchedules     ? "schedules"
                       : job.limit == JobLimit::kUnknown       ? "unknown"
                                                               : "nothing_moves";
-  return {
-      {"namespace", job.plan.meta.ns},
-      {"job", job.plan.meta.name},
-      {"epoch", spec.epoch},
-      {"attempt", spec.attempt},
-      {"bytes_per_step", spec.bytes_per_step},
-      {"dense_bytes_per_step", std::max(spec.dense_bytes_per_step, spec.bytes_per_step)},
-      {"tensors", spec.tensors},
-      {"strategy", spec.strategy},
-      {"strategies", strategies_json(spec)},
-      {"bits", spec.bits},
-      {"other_bits", other_bits_json(spec.other_bits)},
-      {"partitions", spec.partitions},
-      {"packs", status.packs},
-      {"machines", std::move(machines)},
-      {"rank_map", ranks_json(spec)},
-      {"transports", transports_json(transports_of(spec.members))},
-      {"seconds", job.seconds},
-      {"bound_seconds", spec.bound_seconds},
-      {"bound_without_summers_seconds", spec.bound_without_summers_seconds},
-      {"limit", limit},
-      {"one_more_summer", {{"bandwidth", job.one_more_bits_per_second}, {"bound_seconds", job.one_more_bound_seconds}}},
-      {"measured",
-       {{"steps", status.steps},
-        {"step_seconds", status.step_communication_seconds},
-        {"efficiency", status.efficiency},
-        {"efficiency_basis", status.efficiency_basis},
-        {"goodput_bytes_per_second", status.goodput_bytes_per_second}}}};
+  return {{"namespace", job.plan.meta.ns},
+          {"job", job.plan.meta.name},
+          {"epoch", spec.epoch},
+          {"attempt", spec.attempt},
+          {"bytes_per_step", spec.bytes_per_step},
+          {"dense_bytes_per_step", std::max(spec.dense_bytes_per_step, spec.bytes_per_step)},
+          {"tensors", spec.tensors},
+          {"strategy", spec.strategy},
+          {"strategies", strategies_json(spec)},
+          {"bits", spec.bits},
+          {"other_bits", other_bits_json(spec.other_bits)},
+          {"partitions", spec.partitions},
+          {"packs", status.packs},
+          {"machines", std::move(machines)},
+          {"rank_map", ranks_json(spec)},
+          {"transports", transports_json(transports_of(spec.members))},
+          {"seconds", job.seconds},
+          {"bound_seconds", spec.bound_seconds},
+          {"bound_without_summers_seconds", spec.bound_without_summers_seconds},
+          {"limit", limit},
+          {"uplink", uplink_json(job.uplink)},
+          {"one_more_summer",
+           {{"bandwidth", job.one_more_bits_per_second},
+            {"group", job.one_more_group},
+            {"bound_seconds", job.one_more_bound_seconds}}},
+          {"measured",
+           {{"steps", status.steps},
+            {"step_seconds", status.step_communication_seconds},
+            {"efficiency", status.efficiency},
+            {"efficiency_basis", status.efficiency_basis},
+            {"goodput_bytes_per_second", status.goodput_bytes_per_second}}}};
 }
 
 std::string gradients_text(const api::Communication& communication, const api::ReductionPlanSpec& spec) {

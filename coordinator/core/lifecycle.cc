@@ -76,7 +76,7 @@ void Lifecycle::finish_reattachment_if_complete(absl::Duration now, Actions& act
   if (parts_.outcome.has_ended() || !parts_.reattachment.is_complete()) return;
   const Reattachment::Result result = parts_.reattachment.finish();
   parts_.planning.adopt(result.plan, now, actions);
-  parts_.steps.on_plan(*result.plan, now);
+  parts_.steps.on_plan(*result.plan, parts_.planning.summers_at(*result.plan), now);
   parts_.declarations.adopt(result.plan->tensors);
   for (const Reattachment::Declared& early : result.declared) {
     if (!parts_.outcome.has_ended()) declare(early.seat, early.tensors, early.operations, now, actions);
@@ -122,7 +122,7 @@ void Lifecycle::model_if_measured(Actions& actions) {
 
 void Lifecycle::commit_if_acknowledged(absl::Duration now, Actions& actions) {
   if (parts_.outcome.has_ended() || !parts_.planning.commit_if_acknowledged(now, actions)) return;
-  parts_.steps.on_plan(parts_.planning.in_force(), now);
+  parts_.steps.on_plan(parts_.planning.in_force(), parts_.planning.summers_at(parts_.planning.in_force()), now);
   propose_next(now, actions);
 }
 

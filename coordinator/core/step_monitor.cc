@@ -2,8 +2,8 @@
 
 namespace gleaner::coordinator {
 
-void StepMonitor::on_plan(const plan::Plan& plan, absl::Duration now) {
-  efficiency_.on_plan(plan);
+void StepMonitor::on_plan(const plan::Plan& plan, std::span<const uint32_t> summers_at, absl::Duration now) {
+  efficiency_.on_plan(plan, summers_at);
   slow_summers_.on_plan(plan, now);
   step_times_.on_plan(plan.epoch, now);
 }

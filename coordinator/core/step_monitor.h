@@ -6,7 +6,9 @@
 // Failure return the reason for which the job fails, if it does. Pure; belongs to a Core.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
@@ -37,8 +39,8 @@ class StepMonitor {
   const DeadlockDetector& deadlocks() const { return deadlocks_; }
   DeadlockDetector& deadlocks() { return deadlocks_; }
 
-  // Records that `plan` comes into force, or is taken up from another coordinator.
-  void on_plan(const plan::Plan& plan, absl::Duration now);
+  // Records that `plan` comes into force, or is taken up from another coordinator. `summers_at`: see EfficiencyMeter.
+  void on_plan(const plan::Plan& plan, std::span<const uint32_t> summers_at, absl::Duration now);
   // See StepTimes.
   std::optional<StepTime> take_step_time(absl::Duration now) { return step_times_.take(now); }
   // Returns whether every worker has measured the overhead of a message.

@@ -25,10 +25,11 @@ bool is_slower(const Figures& one, const Figures& other) {
          other.step_communication_seconds + other.step_wait_seconds;
 }
 
-EfficiencyMeter::Bound make_bound(const plan::Plan& plan, const strategy::JobNetwork* network) {
+EfficiencyMeter::Bound make_bound(const plan::Plan& plan, const strategy::JobNetwork* network,
+                                  std::span<const uint32_t> summers_at = {}) {
   if (!plan.bandwidths_known()) return {.is_known = false};
   // Without a model of a schedule, the bound is unknown.
-  const absl::StatusOr<strategy::StreamBound> bound = strategy::stream_bound(plan, network);
+  const absl::StatusOr<strategy::StreamBound> bound = strategy::stream_bound(plan, network, summers_at);
   if (!bound.ok()) return {.is_known = false};
   return {.with_summers = bound->seconds_per_byte, .without_summers = bound->seconds_per_byte_without_summers};
 }
@@ -97,14 +98,14 @@ EfficiencyMeter::Bound EfficiencyMeter::bound_of(const plan::Plan& plan) const {
   return epoch == epochs_.end() ? make_bound(plan, network_) : epoch->second.bound;
 }
 
-void EfficiencyMeter::on_plan(const plan::Plan& plan) {
+void EfficiencyMeter::on_plan(const plan::Plan& plan, std::span<const uint32_t> summers_at) {
   // A worker that joins counts its steps from its own start.
   if (!epochs_.empty() && epochs_.rbegin()->second.figures.workers != plan.workers) are_aligned_ = false;
   Epoch& epoch = epochs_[plan.epoch];
   epoch.figures.epoch = plan.epoch;
   epoch.figures.workers = plan.workers;
   epoch.figures.summers = plan.summers();
-  epoch.bound = make_bound(plan, network_);
+  epoch.bound = make_bound(plan, network_, summers_at);
   are_synchronous_ = std::ranges::none_of(
       plan.tensors, [](const plan::Tensor& tensor) { return tensor.accumulates || !tensor.group.empty(); });
   while (epochs_.size() > kEpochsKept) epochs_.erase(epochs_.begin());

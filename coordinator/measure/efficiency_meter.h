@@ -13,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -97,7 +98,8 @@ class EfficiencyMeter {
       : network_(network), ranks_(ranks), common_(ranks) {}
 
   // Records that `plan` comes into force. Core also calls this with the plan that it takes up from another coordinator.
-  void on_plan(const plan::Plan& plan);
+  // `summers_at`: the switch of each CPU summer in the network (strategy::network_of()).
+  void on_plan(const plan::Plan& plan, std::span<const uint32_t> summers_at = {});
   void on_report(uint32_t rank, const Report& report, absl::Duration now);
 
   // Returns the bound of a plan.

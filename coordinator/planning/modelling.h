@@ -47,6 +47,8 @@ class Modelling {
   // Returns whether it changes. FailedPrecondition: the job has no network with JobNetwork::summers_at.
   // InvalidArgument: the network has no such switch.
   absl::StatusOr<bool> set_summer_switch(uint32_t summer, uint32_t at);
+  // Returns the switch of each CPU summer of the plan, by its place; nothing if the network of the job has none.
+  std::vector<uint32_t> summers_at(const plan::Plan& plan) const;
   // Returns the share of each member of the plan by the network of the job (strategy::network_shares()). Empty: the
   // bandwidths of the members alone decide.
   std::vector<double> shares_of(const plan::Plan& plan) const;
@@ -65,8 +67,6 @@ class Modelling {
  private:
   bool knows_switches() const { return network_ != nullptr && network_->summers_at.has_value(); }
   uint32_t switch_of_summer(uint32_t summer) const;
-  // Returns the switch of each CPU summer of the plan, by its place; nothing if the network of the job has none.
-  std::vector<uint32_t> summers_at(const plan::Plan& plan) const;
   double round_trip() const;
   double overhead() const;
   bool suits_times(const strategy::ModelRequest& request) const;

@@ -73,6 +73,7 @@ class Planning {
   // See PlanAgreement and Planner.
   void on_known_epoch(uint32_t epoch) { agreement_.on_known_epoch(epoch); }
   void set_round_trip(double seconds) { planner_.modelling().set_round_trip(seconds); }
+  std::vector<uint32_t> summers_at(const plan::Plan& plan) const { return planner_.modelling().summers_at(plan); }
   void set_message_overhead(double seconds) { planner_.modelling().set_message_overhead(seconds); }
   // Returns whether the first models have not been asked for, because the times of messages are not measured. They are
   // asked for by ask_for_first_models(), by propose_next() after kMeasuring, or when tensors are declared.

@@ -21,7 +21,7 @@ class StepMonitorTest : public testing::Test {
     for (uint32_t seat : {0, 2, 4}) plan_.members.push_back({1e9, identity_of(options_, seat).address, 1});
     for (uint32_t owner = 0; owner < 3; ++owner) plan_.partitions.push_back({0, owner, 0, 100});
     roster_[4].since = 1;
-    steps_.on_plan(plan_, {});
+    steps_.on_plan(plan_, {}, {});
   }
   // Every rank reports once a second that the summer was late for 0.8 s of each step. Returns the lines for the log.
   std::vector<std::string> report(bool judges_summers, const std::vector<uint32_t>& ranks) {

@@ -6,6 +6,7 @@
 
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
+#include "common/topology/subset.h"
 
 namespace gleaner::strategy {
 namespace {
@@ -85,22 +86,51 @@ TEST(StreamBound, CountsGatheredContributions) {
   EXPECT_NEAR(stream_bound(plan)->seconds_per_byte, signs * 3 * 8 / kMemberBits, 1e-18);
 }
 
+// Two racks, "left" with the hosts 0 and 1, and "right".
+JobNetwork two_racks(double uplink_bits) {
+  return {.topology = *topology::Topology::make({{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}}, {{"left"}, {"right"}},
+                                                {{0, 4, kMemberBits, kMemberBits, 0},
+                                                 {1, 4, kMemberBits, kMemberBits, 0},
+                                                 {2, 5, kMemberBits, kMemberBits, 0},
+                                                 {3, 5, kMemberBits, kMemberBits, 0},
+                                                 {4, 5, uplink_bits, uplink_bits, 0}})};
+}
+
+// A ring in the order of the racks crosses the uplink once each way.
 TEST(StreamBound, CountsLinksBetweenSwitches) {
-  // Two racks with an uplink of a quarter of a host's link, which a ring in the order of the racks crosses once each
-  // way.
-  JobNetwork network{.topology =
-                         *topology::Topology::make({{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}}, {{"left"}, {"right"}},
-                                                   {{0, 4, kMemberBits, kMemberBits, 0},
-                                                    {1, 4, kMemberBits, kMemberBits, 0},
-                                                    {2, 5, kMemberBits, kMemberBits, 0},
-                                                    {3, 5, kMemberBits, kMemberBits, 0},
-                                                    {4, 5, kMemberBits / 4, kMemberBits / 4, 0}})};
+  const JobNetwork network = two_racks(kMemberBits / 4);
   plan::Plan plan = *plan::make_plan({std::vector<double>(4, kMemberBits), {}}, {}, {});
   plan.schedules = {{.algorithm = "ring"}};
   plan.tensors = {{.name = "a", .elements = 100, .schedule = 0}};
   const auto bound = stream_bound(plan, &network);
   ASSERT_TRUE(bound.ok()) << bound.status();
   EXPECT_NEAR(bound->seconds_per_byte, 4 * kRingSeconds, kRingSeconds * 1e-9);
+}
+
+// Each side of the uplink has half of the workers, so the uplink carries two vectors each way, whoever owns them.
+TEST(StreamBound, CountsLinksBetweenSwitchesForOwners) {
+  JobNetwork network = two_racks(kMemberBits / 4);
+  network.summers_at = {1};
+  for (const size_t summers : {0, 1}) {
+    const plan::Plan plan =
+        *plan::make_plan({std::vector<double>(4, kMemberBits), std::vector<double>(summers, kMemberBits)}, {}, {});
+    const auto bound = stream_bound(plan, &network);
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    EXPECT_NEAR(bound->seconds_per_byte, 2 * 8 / (kMemberBits / 4), 1e-18);
+    EXPECT_NEAR(bound->seconds_per_byte_without_summers, 2 * 8 / (kMemberBits / 4), 1e-18);
+  }
+}
+
+TEST(StreamBound, SummersCountWhereTheyAre) {
+  JobNetwork network = two_racks(kMemberBits * 3 / 4);
+  network.topology = *topology::subset(network.topology, std::vector<uint32_t>{0, 1, 2});
+  const plan::Plan plan =
+      *plan::make_plan({std::vector<double>(3, kMemberBits), std::vector<double>(1, 3 * kMemberBits)}, {}, {});
+  network.summers_at = {0, 1};
+  const std::vector<uint32_t> left = {0}, right = {1};
+  // A summer on the left that owns everything gets the one vector of the right, and sends it one back.
+  EXPECT_NEAR(stream_bound(plan, &network, left)->seconds_per_byte, 8 / (kMemberBits * 3 / 4), 1e-18);
+  EXPECT_GT(stream_bound(plan, &network, right)->seconds_per_byte, 1.05 * 8 / (kMemberBits * 3 / 4));
 }
 
 }  // namespace
