@@ -56,11 +56,16 @@ MasterCounts in_proportion(const Groups& groups, uint32_t chunks, const std::vec
   return counts;
 }
 
-// Moves chunks away from the rank that takes longest.
+// Moves chunks away from the rank that takes longest. When it can take no less, it is settled, and the others are
+// balanced among each other.
 class Descent {
  public:
   Descent(const Groups& groups, const std::vector<double>& bandwidths, MasterCounts counts)
-      : groups_(groups), bandwidths_(bandwidths), counts_(std::move(counts)), group_of_(bandwidths.size()) {
+      : groups_(groups),
+        bandwidths_(bandwidths),
+        counts_(std::move(counts)),
+        group_of_(bandwidths.size()),
+        is_settled_(bandwidths.size(), false) {
     for (uint32_t g = 0; g < groups.size(); ++g) {
       for (const uint32_t rank : groups[g]) group_of_[rank] = g;
     }
@@ -68,7 +73,12 @@ class Descent {
   }
 
   MasterCounts run() {
-    while (improve() || improve_in_two_moves()) {
+    for (uint32_t settled = 0; settled < bandwidths_.size();) {
+      if (improve() || improve_in_two_moves()) continue;
+      for (const uint32_t rank : slowest()) {
+        is_settled_[rank] = true;
+        ++settled;
+      }
     }
     return std::move(counts_);
   }
@@ -90,13 +100,15 @@ class Descent {
     return load / bandwidths_[rank];
   }
 
-  // Returns the ranks that take longest.
+  // Returns the ranks that take longest of those that are not settled.
   std::vector<uint32_t> slowest() const {
     double most = 0;
-    for (uint32_t rank = 0; rank < bandwidths_.size(); ++rank) most = std::max(most, seconds(rank));
+    for (uint32_t rank = 0; rank < bandwidths_.size(); ++rank) {
+      if (!is_settled_[rank]) most = std::max(most, seconds(rank));
+    }
     std::vector<uint32_t> found;
     for (uint32_t rank = 0; rank < bandwidths_.size(); ++rank) {
-      if (!helps(seconds(rank), most)) found.push_back(rank);
+      if (!is_settled_[rank] && !helps(seconds(rank), most)) found.push_back(rank);
     }
     return found;
   }
@@ -180,6 +192,7 @@ class Descent {
   const std::vector<double>& bandwidths_;
   MasterCounts counts_;
   std::vector<uint32_t> group_of_;
+  std::vector<bool> is_settled_;
   double chunks_ = 0;
 };
 

@@ -35,8 +35,9 @@ double longest_time(const collective::MasterCounts& counts, const collective::Gr
 
 // Returns numbers with which the longest time of a rank, its load divided by its bandwidth, is nearly the least. Begins
 // with numbers in proportion to the bandwidths, of groups for global and of ranks for local masters, as Quicktune does,
-// and then moves chunks away from the rank that takes longest, one or two at a time, as long as that helps. Does so
-// from even numbers, too, and takes the better result. `bandwidths`: by rank, all above 0, in any unit.
+// and then moves chunks away from the rank that takes longest, one or two at a time, as long as that helps, and then
+// away from the slowest of the others. Does so from even numbers, too, and takes the better result. `bandwidths`: by
+// rank, all above 0, in any unit.
 collective::MasterCounts quicktune(const collective::Groups& groups, uint32_t chunks,
                                    const std::vector<double>& bandwidths);
 

@@ -10,8 +10,10 @@ namespace gleaner::strategy {
 namespace {
 
 constexpr double kSimilar = 1.25;
+constexpr double kEqual = 1.1;
 
-bool are_similar(double a, double b) { return a <= kSimilar * b && b <= kSimilar * a; }
+bool are_within(double factor, double a, double b) { return a <= factor * b && b <= factor * a; }
+bool are_similar(double a, double b) { return are_within(kSimilar, a, b); }
 
 }  // namespace
 
@@ -23,7 +25,9 @@ bool SteadyLinks::on_measured(const std::vector<double>& bits_per_second) {
   for (size_t rank = 0; rank < bits_per_second.size(); ++rank) {
     const double ratio = bits_per_second[rank] / median_;
     measured.push_back(ratio);
-    if (last_.empty() || are_similar(ratio, ratios_[rank]) || !are_similar(ratio, last_[rank])) continue;
+    if (last_.empty() || !are_similar(ratio, last_[rank])) continue;
+    const bool is_one_again = ratios_[rank] != 1 && are_within(kEqual, ratio, 1) && are_within(kEqual, last_[rank], 1);
+    if (are_similar(ratio, ratios_[rank]) && !is_one_again) continue;
     ratios_[rank] = are_similar(ratio, 1) ? 1 : ratio;
     has_changed = true;
   }

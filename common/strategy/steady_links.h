@@ -4,7 +4,8 @@
 // It looks at the ratio of each rank's measured bandwidth to the median, since masters depend on ratios alone. The
 // ratio of a rank is steady: it changes only when two measurements in a row differ from it by more than a quarter and
 // agree with each other within a quarter. A new ratio within a quarter of 1 counts as 1, so ranks with links of the
-// same kind get masters in the same numbers. A ratio is known once two measurements in a row agree.
+// same kind get masters in the same numbers. Two measurements in a row within a tenth of 1 make another ratio 1 again.
+// A ratio is known once two measurements in a row agree.
 //
 //   measured, Gbit/s    5.1 4.8 5.0 4.9    5.0 5.2 4.9 5.1    4.9 2.9 5.0 5.1    5.0 2.0 4.9 5.1    5.1 2.1 5.0 4.7
 //   ratio of rank 1     not known          1                  1                  1                  0.41

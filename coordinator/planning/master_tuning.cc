@@ -87,15 +87,30 @@ absl::Status MasterTuning::on_measured(const plan::Plan& in_force, const StepTim
   if (!std::ranges::all_of(step.link_bits_per_second, above_zero)) return absl::OkStatus();
   if (!autotune_.has_value()) GLN_RETURN_IF_ERROR(begin(in_force));
   const Spec& schedule = in_force.schedules[schedule_of_new(in_force)];
+  const std::vector<double> before = links_.ratios();
   if (links_.on_measured(by_rank(schedule, step.link_bits_per_second))) {
+    hope(before);
     is_due_ = true;
     wish_.reset();
   }
   judge(in_force, 1 / step.seconds, now);
   if (!is_due_ || wish_.has_value() || now < next_ || !links_.are_known()) return absl::OkStatus();
   is_due_ = false;
-  tune(in_force, {1 / step.seconds, step.bytes, links_.bits_per_second(), by_rank(schedule, step.round_trip_seconds)});
+  std::vector<double> bits_per_second = links_.bits_per_second();
+  for (size_t rank = 0; rank < hopes_.size(); ++rank) {
+    if (hopes_[rank]) bits_per_second[rank] /= links_.ratios()[rank];
+  }
+  tune(in_force,
+       {1 / step.seconds, step.bytes, std::move(bits_per_second), by_rank(schedule, step.round_trip_seconds)});
   return absl::OkStatus();
+}
+
+void MasterTuning::hope(const std::vector<double>& before) {
+  hopes_.resize(links_.ratios().size(), false);
+  for (size_t rank = 0; rank < before.size(); ++rank) {
+    const double ratio = links_.ratios()[rank];
+    if (ratio != before[rank]) hopes_[rank] = before[rank] < ratio && ratio < 1 && before[rank] > 0;
+  }
 }
 
 // Finds out whether the last change has helped.
@@ -107,6 +122,7 @@ void MasterTuning::judge(const plan::Plan& in_force, double speed, absl::Duratio
     pause_ = absl::ZeroDuration();
     return;
   }
+  hopes_.assign(hopes_.size(), false);
   pause_ = next_pause(pause_, kFirstPause, kLongestPause);
   next_ = now + pause_;
   if (speed >= trial.speed_before * (1 - kHarms)) return;
@@ -120,17 +136,16 @@ void MasterTuning::tune(const plan::Plan& in_force, const strategy::Autotune::Me
   const auto longest = [&](const MasterCounts& counts) {
     return strategy::longest_time(counts, groups_, measured.bits_per_second);
   };
+  // As balanced as can be, also where the slowest rank has nothing to give away.
+  MasterCounts best =
+      strategy::quicktune(groups_, strategy::kChunksOfEachRank * in_force.workers, measured.bits_per_second);
   autotune_->set_counts(present);
-  MasterCounts best = present;
-  double least = longest(present) * (1 - kLeastGain);
   for (int moves = 0; moves < kMostMoves; ++moves) {
     const std::optional<MasterCounts> next = autotune_->next_weights(measured);
     if (!next.has_value()) break;
-    if (longest(*next) >= least) continue;
-    least = longest(*next);
-    best = *next;
+    if (longest(*next) < longest(best)) best = *next;
   }
-  if (best == present) return;
+  if (longest(best) >= longest(present) * (1 - kLeastGain)) return;
   Spec wanted = schedule;
   wanted.masters = best;
   wish(in_force, wanted, measured.speed, why(schedule));
@@ -155,8 +170,12 @@ void MasterTuning::wish(const plan::Plan& in_force, Spec schedule, double speed,
   wish_ = std::move(wish);
 }
 
-// Names the link that differs most from the others.
+// Names the link that differs most from the others, or one that has become faster.
 std::string MasterTuning::why(const Spec& schedule) const {
+  if (const auto hope = std::ranges::find(hopes_, true); hope != hopes_.end()) {
+    const auto rank = static_cast<uint32_t>(hope - hopes_.begin());
+    return absl::StrCat("the link of worker ", worker_of(schedule, rank), " has become faster");
+  }
   const auto difference = [](double ratio) { return std::abs(std::log(ratio)); };
   const auto most = std::ranges::max_element(links_.ratios(), {}, difference);
   if (*most == 1) return "the links of all workers are about as fast";

@@ -7,6 +7,8 @@
 //    balanced. One plan makes all these moves, since each plan costs an agreement of all members, and a plan has room
 //    for 64 schedules. PLink makes one move for each measurement, because its bandwidths depend on the masters; here a
 //    later measurement corrects them.
+//    A link that is faster again can't show its rate while its worker has few masterships: it then waits for others. So
+//    a link whose ratio rises counts as fast as the median one, until a plan by that does not help.
 // 3. If the slowest rank then carries its load in less time by kLeastGain, a plan gives all tensors a schedule with
 //    these masters, from such a push_pull on that no worker has begun (push_pull_counts.h).
 // 4. The first measurement under that plan judges it. If steps are not faster by kHelps, no other change is made for
@@ -82,6 +84,8 @@ class MasterTuning {
   };
 
   absl::Status begin(const plan::Plan& in_force);
+  // Finds the ranks whose ratios have risen from `before`, but stay below 1.
+  void hope(const std::vector<double>& before);
   void judge(const plan::Plan& in_force, double speed, absl::Duration now);
   void tune(const plan::Plan& in_force, const strategy::Autotune::Measured& measured);
   void wish(const plan::Plan& in_force, collective::Spec schedule, double speed, std::string why);
@@ -92,6 +96,7 @@ class MasterTuning {
   collective::Groups groups_;
   std::optional<strategy::Autotune> autotune_;  // from the first measurement on
   strategy::SteadyLinks links_;
+  std::vector<bool> hopes_;  // by rank: its link counts as fast as the median one; empty: none does
   std::optional<Wish> wish_;
   std::optional<Wish> proposed_;
   std::optional<Trial> trial_;

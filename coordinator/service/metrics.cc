@@ -68,8 +68,8 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job)
   change("gleaner_coordinator_recoveries_total", "Committed plans that left out a lost summer.", &Changes::recovered);
   change("gleaner_coordinator_moves_total", "Committed optional plans, which reassign all partitions.",
          &Changes::moved);
-  change("gleaner_coordinator_strategy_changes_total", "Committed plans that changed the strategies of tensors.",
-         &Changes::strategies);
+  change("gleaner_coordinator_strategy_changes_total",
+         "Committed plans that changed the strategies or masters of tensors.", &Changes::strategies);
   change("gleaner_coordinator_given_up_changes_total",
          "Optional plans withdrawn: a rank refused, or a member did not acknowledge in time.", &Changes::withdrawn);
   change("gleaner_coordinator_lost_summers_total", "Summers that were lost.", &Changes::lost);

@@ -274,6 +274,19 @@ TEST_F(Tcp, TheRoundTripIsMeasured) {
   EXPECT_LT(client->round_trip(), absl::Minutes(1)) << "the unit is right";
 }
 
+TEST_F(Tcp, ConfirmedBytesAreCounted) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  const auto before = client->sent();
+  ASSERT_TRUE(before.has_value());
+  constexpr size_t kBytes = 1 << 20;
+  client->send(header(wire::FrameType::kPush), rig_->client_end.pool.take(kBytes));
+  ASSERT_TRUE(rig_->poll_until([&] { return client->sent()->bytes >= before->bytes + kBytes; }));
+  EXPECT_LT(client->sent()->bytes, before->bytes + kBytes + 1000) << "the frame's header, and PINGs";
+  EXPECT_GT(client->sent()->busy, before->busy);
+  EXPECT_LT(client->sent()->busy, absl::Minutes(2)) << "the unit is right";
+}
+
 TEST_F(Tcp, AllAddressesOfANameAreTried) {
   // The server listens on 127.0.0.1 only; localhost may be ::1 first.
   rig_->address.host = "localhost";

@@ -126,6 +126,40 @@ TEST_F(MasterTuningTest, MastersFollowALink) {
   EXPECT_EQ(plan::validate(plan()), absl::OkStatus());
 }
 
+// A worker with few masterships waits for others, and so shows less than the rate of its link.
+TEST_F(MasterTuningTest, TheWholeRateOfALinkShowsOnlyUnderLoad) {
+  const auto run_with_rates = [&](absl::Duration time) {
+    for (const absl::Duration end = fleet.now + time; fleet.now < end;) {
+      rates = links;
+      if (counts().local[0] == 0) rates[0] = std::min(rates[0], 3e9);
+      pass_steps();
+    }
+  };
+  run_with_rates(absl::Seconds(20));
+  links[0] = 2e9;
+  run_with_rates(absl::Seconds(40));
+  EXPECT_EQ(counts().local[0], 0u);
+  links[0] = 5e9;
+  run_with_rates(absl::Seconds(40));
+  EXPECT_LT(ratio_of_extremes(loads()), 1.05);
+  EXPECT_THAT(fleet.core->summary().strategy_changes.back().why, HasSubstr("the link of worker 0 has become faster"));
+}
+
+TEST_F(MasterTuningTest, ALinkThatIsOnlyALittleFasterGetsNoMoreThanItCarries) {
+  links[0] = 2e9;
+  run(absl::Seconds(40));
+  links[0] = 3e9;
+  run(absl::Minutes(1));
+  const double seconds = step_seconds();
+  const uint32_t epoch = plan().epoch;
+  links[0] = 5e9;
+  const double with_fast_link = step_seconds();
+  links[0] = 3e9;
+  EXPECT_LT(seconds, 1.05 * with_fast_link) << "it does not limit the step";
+  run(absl::Minutes(10));
+  EXPECT_EQ(plan().epoch, epoch);
+}
+
 TEST_F(MasterTuningTest, TheSummaryTellsWhy) {
   run(absl::Seconds(20));
   links[3] = 2e9;

@@ -271,6 +271,15 @@ TEST(Masters, QuicktuneIsNearlyOptimal) {
   }
 }
 
+TEST(Masters, QuicktuneBalancesTheOthersToo) {
+  const Groups groups = collective::even_groups(4, 1);
+  EXPECT_EQ(quicktune(groups, 32, {2, 5, 5, 5}).local[0], 0u);
+  for (const double slowest : {1.0, 2.0}) {
+    const MasterCounts tuned = quicktune(groups, 32, {slowest, 5, 5, 5});
+    EXPECT_LE(std::ranges::max(tuned.local), 11u) << testing::PrintToString(tuned.local);
+  }
+}
+
 TEST(Masters, EvenNumbers) {
   const Groups groups = collective::even_groups(8, 2);
   const MasterCounts even = even_masters(groups, 64);

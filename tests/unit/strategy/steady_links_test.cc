@@ -35,5 +35,14 @@ TEST(SteadyLinks, ASingleMeasurementIsNoise) {
   EXPECT_THAT(links.ratios(), ElementsAre(1, 0.4, 1));
 }
 
+TEST(SteadyLinks, ARatioNearOneBecomesOneAgain) {
+  SteadyLinks links;
+  for (int i = 0; i < 2; ++i) links.on_measured({5, 3.9, 5});
+  EXPECT_THAT(links.ratios(), ElementsAre(1, DoubleNear(0.78, 1e-9), 1));
+  EXPECT_FALSE(links.on_measured({5, 4.8, 5}));
+  EXPECT_TRUE(links.on_measured({5, 4.7, 5}));
+  EXPECT_THAT(links.ratios(), ElementsAre(1, 1, 1));
+}
+
 }  // namespace
 }  // namespace gleaner::strategy
