@@ -11,6 +11,7 @@
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/gang_start.h"
 #include "operator/reconcile/job_end.h"
+#include "operator/reconcile/job_network.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/progress.h"
@@ -150,6 +151,7 @@ Decision decide_run(const Observation& observation, const Workers& workers, cons
   if (!options.ok()) return refuse_strategy(observation, std::move(update), options.status());
   draft.session = *std::move(options);
   draft.tell.ended = session.ended_workers();
+  draft.tell.summer_groups = groups_of_summers(observation);
   if (wants_summers(observation.job) && has_begun(observation)) {
     ScalingDecision scaling = SummerScaling(observation, settings).decide(std::move(update));
     update = std::move(scaling.update);

@@ -8,12 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/fabric/group_tree.h"
 #include "common/fabric/network.h"
 #include "common/strategy/networked_strategy.h"
 #include "common/topology/subset.h"
 #include "coordinator/roster/networked_reduction.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/summers.h"
 
 namespace gleaner::reconcile {
 
@@ -62,6 +64,14 @@ absl::Status set_network(const Observation& observation, const Workers& workers,
       strategy::fit_to_network(options.reduction.strategy, std::move(network), options.workers, options.summers));
   take(std::move(fitted), options.reduction);
   return absl::OkStatus();
+}
+
+std::vector<SummerGroups> groups_of_summers(const Observation& observation) {
+  std::vector<SummerGroups> groups;
+  for (const PodView* pod : summers_of_attempt(observation)) {
+    if (!pod->node.empty()) groups.push_back({pod->index, fabric::group_names_of(*observation.fabric, pod->node)});
+  }
+  return groups;
 }
 
 absl::Status map_schedules(coordinator::Options& options) {

@@ -9,6 +9,7 @@
 #include "common/topology/topology.h"
 #include "coordinator/roster/options.h"
 #include "operator/reconcile/observation.h"
+#include "operator/reconcile/steps.h"
 #include "operator/reconcile/workers.h"
 
 namespace gleaner::reconcile {
@@ -21,12 +22,15 @@ absl::StatusOr<topology::Topology> network_of_members(const Observation& observa
                                                       const std::vector<const PodView*>& summers = {});
 
 // Sets the network of the session, and the groups of a strategy with groups, if groups of the cluster part the machines
-// of the workers and of `summers`. These summers are where their nodes are; those that the autoscaler adds later are at
-// the core, since the session is not told where they run. Errors: those of network_of_members(), and of
-// strategy::fit_to_network().
+// of the workers and of `summers`. These summers are where their nodes are. The session is told the groups of those
+// that come later (groups_of_summers()): they are at the switch of the narrowest one that the network has, or at the
+// core. Errors: those of network_of_members(), and of strategy::fit_to_network().
 absl::Status set_network(const Observation& observation, const Workers& workers,
                          const std::vector<const PodView*>& summers, const api::RankMap& map,
                          coordinator::Options& options);
+
+// Returns the groups of each summer of the attempt that has a machine.
+std::vector<SummerGroups> groups_of_summers(const Observation& observation);
 
 // Finds the ranks of the schedules that the session may choose (strategy::find_rank_maps()). To be called once, before
 // the session opens: it takes up to some seconds. Sums in rank order need no map.

@@ -61,6 +61,12 @@ struct MemberBandwidth {
   double bits_per_second;
 };
 
+// The groups of the cluster that have the machine of a summer.
+struct SummerGroups {
+  uint32_t index;
+  std::vector<std::string> names;  // smallest group first; empty: the machine is in no group
+};
+
 // Checks that the API server has none of these pods, which seem to be gone: the pod cache may be behind.
 struct ConfirmMissing {
   std::vector<std::string> pods;
@@ -116,6 +122,7 @@ struct TellSession {
   std::vector<EndedMember> ended;      // members that have ended
   std::vector<SummerRelease> release;  // summers that the session's next plan is to leave out
   std::vector<MemberBandwidth> bandwidths;
+  std::vector<SummerGroups> summer_groups;  // of the summers that have a machine
 };
 struct RemovePods {
   std::vector<PodRemoval> pods;

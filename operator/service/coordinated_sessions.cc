@@ -1,6 +1,8 @@
 #include "operator/service/coordinated_sessions.h"
 
 #include "common/base/utf8.h"
+#include "common/fabric/network.h"
+#include "common/strategy/rank_maps.h"
 #include "operator/reconcile/pods.h"
 
 namespace gleaner::operation {
@@ -53,6 +55,7 @@ absl::Status CoordinatedSessions::open(const api::TrainingJob& job, const coordi
   CoordinatedSession& session = sessions_[job.meta.key()];
   session.name = options.options.job;
   session.job_uid = job.meta.uid;
+  session.network = options.options.reduction.network;
   return absl::OkStatus();
 }
 
@@ -66,6 +69,7 @@ std::vector<reconcile::EventNote> CoordinatedSessions::tell(const std::string& j
     // Fails once the session has a plan. From then on summers may join at any time, so the error is ignored.
     service_.set_summers(session.name, *facts.summers).IgnoreError();
   }
+  report_switches(session, facts.summer_groups);
   report_ends(session, facts.ended);
   std::vector<reconcile::EventNote> events = release_summers(session, facts.release);
   report_bandwidths(session, facts.bandwidths);
@@ -102,6 +106,21 @@ void CoordinatedSessions::report_bandwidths(CoordinatedSession& session,
     if (!set.ok()) {
       env_.log->debug("the coordinator refuses a member's bandwidth", "job", session.name, "why", set.message());
     }
+  }
+}
+
+void CoordinatedSessions::report_switches(CoordinatedSession& session,
+                                          const std::vector<reconcile::SummerGroups>& summers) {
+  if (session.network == nullptr) return;
+  for (const reconcile::SummerGroups& summer : summers) {
+    if (session.reported_switches.contains(summer.index)) continue;
+    const uint32_t at = fabric::switch_of(session.network->topology, summer.names);
+    const absl::Status set = service_.set_summer_switch(session.name, summer.index, at);
+    if (!set.ok()) {
+      env_.log->debug("the coordinator refuses a summer's switch", "job", session.name, "why", set.message());
+      continue;
+    }
+    session.reported_switches.insert(summer.index);
   }
 }
 

@@ -2,6 +2,7 @@
 // reports each fact about a session's members only once. Thread safe.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -60,6 +61,8 @@ class CoordinatedSessions {
     absl::flat_hash_set<uint32_t> released;     // summers whose release was requested from the service
     // Time of the last report to the service, by member.
     absl::flat_hash_map<Member, absl::Duration> reported_bandwidths;
+    std::shared_ptr<const strategy::JobNetwork> network;  // of the session; null: it has none
+    absl::flat_hash_set<uint32_t> reported_switches;      // summers whose switch was reported to the service
   };
 
   // Returns whether the session is that of the job's attempt.
@@ -70,6 +73,10 @@ class CoordinatedSessions {
                                                     const std::vector<reconcile::SummerRelease>& releases)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void report_bandwidths(CoordinatedSession& session, const std::vector<reconcile::MemberBandwidth>& bandwidths)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Reports at which switch of the session's network each summer is, once: its pod stays on its machine.
+  void report_switches(CoordinatedSession& session, const std::vector<reconcile::SummerGroups>& summers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Env env_;

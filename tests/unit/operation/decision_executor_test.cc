@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <set>
 
+#include "common/strategy/rank_maps.h"
+#include "common/topology/builders.h"
 #include "operator/reconcile/draft.h"
 #include "operator/reconcile/pauses.h"
 #include "tests/manual_clock.h"
@@ -478,6 +480,26 @@ TEST_F(Sessions, GetEachFactOnce) {
   service_.calls.clear();
   carry_out(proposal);
   EXPECT_THAT(service_.calls, ElementsAre("bandwidth 0"));
+}
+
+TEST_F(Sessions, GetTheSwitchOfEachSummerOnce) {
+  Proposal proposal = quiet(job_);
+  proposal.draft.session.emplace().job = "team/digits/0";
+  proposal.draft.tell.summer_groups = {{3, {"zone/rack-1", "zone"}}, {4, {"zone/rack-7", "zone"}}};
+  carry_out(proposal);
+  EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0")) << "the session has no network";
+  sessions_.end(job_.meta.key(), "another one begins");
+  const topology::Topology racks = *topology::racks(2, 2, {});
+  std::vector<topology::Switch> switches = racks.switches();
+  switches[2].name = "zone/rack-1";
+  proposal.draft.session->reduction.network = std::make_shared<const strategy::JobNetwork>(
+      strategy::JobNetwork{.topology = *topology::Topology::make(racks.hosts(), switches, racks.links())});
+  service_.errors["summer 4 at switch 0"] = absl::NotFoundError("no such job");
+  for (int i = 0; i < 2; ++i) {
+    service_.calls.clear();
+    carry_out(proposal);
+  }
+  EXPECT_THAT(service_.calls, ElementsAre("summer 4 at switch 0")) << "it is told again until the service knows it";
 }
 
 TEST_F(Sessions, EarlierAttemptIsOutdated) {

@@ -72,6 +72,22 @@ ScalingRequest removal(const World& world, uint32_t index) {
   return request;
 }
 
+TEST(Elastic, SessionIsToldTheGroupsOfANewSummer) {
+  World world = running_by_plan();
+  const std::vector<fabric::LabelledNode> nodes = {{"s0", {"a", "r1"}}, {"s1", {"a", "r1"}}, {"s2", {"a", "r2"}},
+                                                   {"w0", {"a", "r2"}}, {"w1", {"b", "r1"}}, {"w2", {"b", "r1"}}};
+  world.fabric = std::make_shared<const fabric::Fabric>(fabric::Fabric::of_labels(nodes, {{"zone"}, {"rack"}}, {}));
+  world.scaling = addition(world, "s2");
+  world.settle();
+  ASSERT_TRUE(world.has("digits-summer-2"));
+  EXPECT_THAT(world.look().tell.summer_groups, SizeIs(2)) << "it has no machine yet";
+  world.run("digits-summer-2", "s2");
+  const std::vector<SummerGroups> told = world.look().tell.summer_groups;
+  ASSERT_THAT(told, SizeIs(3));
+  EXPECT_EQ(told[2].index, 2U);
+  EXPECT_THAT(told[2].names, ElementsAre("a/r2", "a"));
+}
+
 TEST(Elastic, StallIsConditionAndRareEvent) {
   World world = running_by_plan();
   const auto stalls = [&world] {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/fabric/network.h"
 #include "common/strategy/rank_maps.h"
 #include "operator/reconcile/rank_environment.h"
 #include "tests/unit/reconcile/world.h"
@@ -205,6 +206,11 @@ TEST_F(Ranks, NetworkHasSummersWhereTheirNodesAre) {
   ASSERT_EQ(network->summers_at->size(), 2U);
   EXPECT_EQ(network->topology.switches()[(*network->summers_at)[0]].name, "b");
   EXPECT_EQ(network->topology.switches()[(*network->summers_at)[1]].name, "core");
+  const std::vector<SummerGroups> told = world_.look().tell.summer_groups;
+  ASSERT_EQ(told.size(), 2U);
+  for (const SummerGroups& summer : told) {
+    EXPECT_EQ(fabric::switch_of(network->topology, summer.names), (*network->summers_at)[summer.index]);
+  }
 }
 
 TEST_F(Ranks, WaitingForRanksIsNoObstacle) {
