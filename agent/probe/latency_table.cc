@@ -7,6 +7,20 @@
 
 namespace gleaner::probe {
 
+void LatencyTable::set_node(const std::string& host, const std::string& node) {
+  node_of_[host] = node;
+  if (!is_unique(node)) entries_.erase(node);
+}
+
+void LatencyTable::put(const api::PeerLatency& entry) {
+  if (is_unique(entry.node)) entries_[entry.node] = entry;
+}
+
+// An answer comes once in some milliseconds at most, so this may be slow.
+bool LatencyTable::is_unique(const std::string& node) const {
+  return std::ranges::count(node_of_, node, [](const auto& named) { return named.second; }) < 2;
+}
+
 const api::PeerLatency* LatencyTable::find(const std::string& host) const {
   const auto node = node_of_.find(host);
   if (node == node_of_.end()) return nullptr;

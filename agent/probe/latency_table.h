@@ -3,6 +3,9 @@
 // Entries are kept by node, and found by host while the host's node is known. A measurement without an answer changes
 // no entry, so an entry ages until the peer answers again. An entry from the future, as after a clock was set back, is
 // due for renewal.
+//
+// A node's name is what its agent says. If the agents of two hosts say the same, one of them lies, or two clusters have
+// nodes with one name: then the node has no entry.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +23,11 @@ inline constexpr size_t kMostEntries = 256;  // that entries() returns
 
 class LatencyTable {
  public:
-  void set_node(const std::string& host, const std::string& node) { node_of_[host] = node; }
+  void set_node(const std::string& host, const std::string& node);
   const Texts& node_of() const { return node_of_; }  // by host
 
-  // Stores an entry in place of an earlier one of its node.
-  void put(const api::PeerLatency& entry) { entries_[entry.node] = entry; }
+  // Stores an entry in place of an earlier one of its node, unless several hosts have the node's name.
+  void put(const api::PeerLatency& entry);
   const api::PeerLatency* find(const std::string& host) const;  // null: not measured
   // Returns whether the host was never measured, or not within `renewal` before `now`.
   bool is_due(const std::string& host, absl::Time now, absl::Duration renewal) const;
@@ -36,6 +39,8 @@ class LatencyTable {
   std::vector<api::PeerLatency> entries() const;
 
  private:
+  bool is_unique(const std::string& node) const;
+
   Texts node_of_;
   absl::flat_hash_map<std::string, api::PeerLatency> entries_;  // by node
 };

@@ -225,5 +225,18 @@ TEST(LatencyTable, EntriesAreTheNearestFirst) {
   EXPECT_EQ(entries.back().node, "n44");
 }
 
+TEST(LatencyTable, ANodeThatTwoHostsClaimHasNoEntry) {
+  LatencyTable table;
+  table.set_node("host-4", "n4");
+  table.put({.node = "n4", .round_trip = absl::Microseconds(9), .observed_time = absl::UnixEpoch()});
+  table.set_node("host-5", "n4");
+  EXPECT_TRUE(table.entries().empty());
+  table.put({.node = "n4", .round_trip = absl::Microseconds(900), .observed_time = absl::UnixEpoch()});
+  EXPECT_TRUE(table.entries().empty());
+  table.forget(in_order({"host-4"}, "own"), absl::InfinitePast());
+  table.put({.node = "n4", .round_trip = absl::Microseconds(9), .observed_time = absl::UnixEpoch()});
+  EXPECT_EQ(table.entries().size(), 1U) << "host-5 has gone";
+}
+
 }  // namespace
 }  // namespace gleaner::probe
