@@ -28,7 +28,7 @@ Measured read(const std::vector<std::string>& nodes, const Profiles& profiles, a
     for (const api::PeerLatency& peer : profile->second->status.peers) {
       const auto to = places.find(peer.node);
       if (to == places.end() || to->second == from || peer.round_trip <= absl::ZeroDuration()) continue;
-      if (!counts(peer.observed_time, now)) continue;
+      if (!profiles.contains(peer.node) || !counts(peer.observed_time, now)) continue;
       BothWays& ways = measured[std::minmax(from, to->second)];
       ways[from < to->second ? 0 : 1] = absl::ToDoubleSeconds(peer.round_trip) / 2;
     }

@@ -4,6 +4,7 @@
 // - Of the two directions of a pair the greater one counts (Luo §4.2.1), so no agent alone makes nodes near.
 // - A node whose own measurements differ from those of its peers, in the median by more than kPlausible, is not
 //   plausible: its peers' measurements count alone. So no agent alone makes its node far from others.
+// - A latency to a node without a profile does not count, since no other agent can confirm or refute it.
 // - If all pairs are measured, the triangles bound each latency: |l(i,k) - l(k,j)| <= l(i,j) <= l(i,k) + l(k,j), in the
 //   median over all k. A node most of whose latencies exceed a bound by kPlausible is not plausible either: its agent
 //   may falsify its answers.

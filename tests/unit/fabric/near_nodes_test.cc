@@ -87,6 +87,17 @@ TEST(NearNodes, ANodeWithFewLatenciesDoesNotHoldUpOthers) {
   EXPECT_EQ(find(racks, {}, {.group_of = {{"n08", "near-n04"}}}).group_of.at("n08"), "near-n04");
 }
 
+TEST(NearNodes, StatedLatenciesToNodesWithoutAnAgentDoNotCount) {
+  MeasuredRacks racks(72, 4);
+  for (uint32_t silent = 8; silent < 72; ++silent) {
+    racks.profiles.erase(racks.names[silent]);
+    for (uint32_t from = 1; from < 8; ++from) racks.forget(from, silent);  // so the agent of n00 alone states one
+  }
+  const LatencyPairs latencies = latency_pairs(racks.names, racks.profiles, kNow);
+  EXPECT_EQ(latencies.measured.size(), 8u);
+  EXPECT_TRUE(latencies.is_full());
+}
+
 TEST(NearNodes, AGroupKeepsItsNameWhileNodesComeAndGo) {
   const MeasuredRacks racks(12, 4);
   const NearNodes all = find(racks);
