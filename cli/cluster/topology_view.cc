@@ -45,6 +45,8 @@ std::string uplink_text(const TopologyGroup& group) {
                       absl::AsciiStrToLower(name_of(group.uplink_source)));
 }
 
+std::string latency_text(double seconds) { return seconds > 0 ? format_seconds(seconds) : "unknown"; }
+
 // Returns the group's name without that of its parent.
 absl::string_view own_name(const TopologyGroup& group) {
   absl::string_view name = group.name;
@@ -77,9 +79,9 @@ FoundSpeeds find_speeds(const fabric::Fabric& fabric, const std::vector<api::Nod
 std::string groups_table(const api::TopologyStatus& status, const std::vector<api::NodeProfile>& profiles) {
   const fabric::Fabric fabric = fabric::Fabric::of_status(status);
   const FoundSpeeds speeds = find_speeds(fabric, profiles);
-  std::vector<std::vector<std::string>> rows = {{"GROUP", "LEVEL", "NODES", "LINK OF A NODE", "UPLINK"}};
-  rows.push_back(
-      {"all nodes", "-", absl::StrCat(status.node_count), speeds_text(speeds.of_all, status.node_count), "-"});
+  std::vector<std::vector<std::string>> rows = {{"GROUP", "LEVEL", "NODES", "LINK OF A NODE", "LATENCY", "UPLINK"}};
+  rows.push_back({"all nodes", "-", absl::StrCat(status.node_count), speeds_text(speeds.of_all, status.node_count),
+                  latency_text(status.latency_seconds), "-"});
   std::vector<size_t> depth;
   uint32_t rest = status.node_count;
   for (uint32_t i = 0; i < status.groups.size(); ++i) {
@@ -89,10 +91,11 @@ std::string groups_table(const api::TopologyStatus& status, const std::vector<ap
     if (!parent.has_value()) rest -= std::min(rest, group.node_count);
     rows.push_back({absl::StrCat(std::string(2 * depth.back(), ' '), own_name(group)),
                     std::string(short_label(group.level)), absl::StrCat(group.node_count),
-                    speeds_text(speeds.of_group[i], group.node_count), uplink_text(group)});
+                    speeds_text(speeds.of_group[i], group.node_count), latency_text(group.latency_seconds),
+                    uplink_text(group)});
   }
   if (rest > 0 && !status.groups.empty()) {
-    rows.push_back({"  in no group", "-", absl::StrCat(rest), speeds_text(speeds.of_rest, rest), "-"});
+    rows.push_back({"  in no group", "-", absl::StrCat(rest), speeds_text(speeds.of_rest, rest), "-", "-"});
   }
   return table(rows);
 }

@@ -164,6 +164,10 @@ void Fields::micros(absl::string_view name, double& seconds) const {
   if (const std::optional<int64_t> read = read_number(name, 0, kMost)) seconds = static_cast<double>(*read) / 1e6;
 }
 
+void Fields::nanos(absl::string_view name, double& seconds) const {
+  if (const std::optional<int64_t> read = read_number(name, 0, kMost)) seconds = static_cast<double>(*read) / 1e9;
+}
+
 const json* Fields::find_list(absl::string_view name) const {
   const json* found = find(name);
   if (found == nullptr || found->is_array()) return found;

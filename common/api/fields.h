@@ -61,6 +61,7 @@ class Fields {
   void bandwidth(absl::string_view name, double& value) const;  // "25Gbit": bits per second
   void whole(absl::string_view name, double& value) const;      // a whole number >= 0
   void micros(absl::string_view name, double& seconds) const;   // a whole number of microseconds >= 0
+  void nanos(absl::string_view name, double& seconds) const;    // a whole number of nanoseconds >= 0
 
   template <class Integer>
   void number(absl::string_view name, Integer& value, int64_t least = 0, int64_t most = kMost) const {

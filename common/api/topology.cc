@@ -37,6 +37,15 @@ void read_topology_group(const Fields& fields, TopologyGroup& group) {
   fields.number("nodeCount", group.node_count);
   fields.whole("uplinkBitsPerSecond", group.uplink_bits_per_second);
   fields.choice<UplinkSource>("uplinkSource", kUplinkSources, group.uplink_source);
+  fields.nanos("latencyNanoseconds", group.latency_seconds);
+}
+
+// Adds a latency to the object, if it is known.
+void write_latency(double seconds, json& object) {
+  const int64_t nanoseconds = whole_number(seconds * 1e9);
+  if (nanoseconds == 0) return;
+  object["latencyNanoseconds"] = nanoseconds;
+  object["latency"] = format_seconds(seconds);
 }
 
 json to_json(const TopologyGroup& group) {
@@ -52,6 +61,7 @@ json to_json(const TopologyGroup& group) {
     object["uplinkBitsPerSecond"] = whole_number(group.uplink_bits_per_second);
     object["uplink"] = format_bits_per_second(group.uplink_bits_per_second);
   }
+  write_latency(group.latency_seconds, object);
   return object;
 }
 
@@ -70,6 +80,7 @@ absl::StatusOr<Topology> parse_topology(const json& object) {
   found.number("nodeCount", topology.status.node_count);
   found.list("groups", topology.status.groups, read_topology_group);
   found.list("conditions", topology.status.conditions, read_condition);
+  found.nanos("latencyNanoseconds", topology.status.latency_seconds);
   if (!status.ok()) return status;
   return topology;
 }
@@ -83,6 +94,7 @@ json to_json(const TopologyStatus& status) {
     object["groups"].push_back(to_json(status.groups[i]));
   }
   for (const Condition& condition : status.conditions) object["conditions"].push_back(to_json(condition));
+  write_latency(status.latency_seconds, object);
   return object;
 }
 

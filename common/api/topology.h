@@ -40,6 +40,7 @@ struct TopologyGroup {
   uint32_t node_count = 0;            // with those of smaller groups
   double uplink_bits_per_second = 0;  // each way, between this group and the rest; 0: unknown (kAssumed)
   UplinkSource uplink_source = UplinkSource::kAssumed;
+  double latency_seconds = 0;  // one way, between two nodes that share no smaller group; 0: unknown
   bool operator==(const TopologyGroup&) const = default;
 };
 
@@ -47,6 +48,7 @@ struct TopologyStatus {
   uint32_t node_count = 0;            // of the cluster, with nodes in no group
   std::vector<TopologyGroup> groups;  // a group comes after its parent
   std::vector<Condition> conditions;  // Ready, UplinksKnown, NodesMeasured, LatenciesAgree
+  double latency_seconds = 0;         // one way, between two nodes that share no group; 0: unknown
   bool operator==(const TopologyStatus&) const = default;
 };
 

@@ -108,6 +108,7 @@ Fabric Fabric::of_status(const api::TopologyStatus& status) {
   Fabric fabric;
   fabric.node_count_ = status.node_count;
   fabric.groups_ = status.groups;
+  fabric.core_latency_seconds_ = status.latency_seconds;
   absl::flat_hash_map<std::string, uint32_t> by_name;
   for (uint32_t index = 0; index < fabric.groups_.size(); ++index) {
     const api::TopologyGroup& group = fabric.groups_[index];
@@ -126,6 +127,11 @@ void Fabric::set_measured_uplinks(std::span<const double> bits_per_second) {
     groups_[group].uplink_source =
         bits_per_second[group] > 0 ? api::UplinkSource::kProbes : api::UplinkSource::kAssumed;
   }
+}
+
+void Fabric::set_latencies(std::span<const double> of_groups, double core) {
+  for (size_t group = 0; group < groups_.size(); ++group) groups_[group].latency_seconds = of_groups[group];
+  core_latency_seconds_ = core;
 }
 
 bool Fabric::matches(const api::StatedUplink& uplink) const {

@@ -36,12 +36,16 @@ class Fabric {
                           std::span<const api::StatedUplink> uplinks);
   // Sets the bandwidth of each group's uplink that nobody has stated; 0: unknown (measured_uplinks.h).
   void set_measured_uplinks(std::span<const double> bits_per_second);
+  // Sets the latencies between nodes, in seconds one way; 0: unknown (group_latencies.h).
+  void set_latencies(std::span<const double> of_groups, double core);
   // Returns the fabric that the status of a Topology describes.
   static Fabric of_status(const api::TopologyStatus& status);
 
   // A group comes after its parent.
   const std::vector<api::TopologyGroup>& groups() const { return groups_; }
   uint32_t node_count() const { return node_count_; }
+  // Returns the latency between two nodes that share no group, in seconds one way; 0: unknown.
+  double core_latency_seconds() const { return core_latency_seconds_; }
   // Returns the index of the smallest group with this node; nullopt: none has it.
   std::optional<uint32_t> group_of(absl::string_view node) const;
   std::optional<uint32_t> parent_of(uint32_t group) const { return parents_[group]; }
@@ -57,6 +61,7 @@ class Fabric {
   std::vector<std::optional<uint32_t>> parents_;               // by group
   absl::flat_hash_map<std::string, uint32_t> smallest_group_;  // by node
   uint32_t node_count_ = 0;
+  double core_latency_seconds_ = 0;
   std::vector<placement::LabelLevel> dividing_levels_;
   std::vector<api::StatedUplink> matched_;  // stated uplinks of some group
 };

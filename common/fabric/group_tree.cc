@@ -15,6 +15,13 @@ double slower_known(double one, double other) {
   return std::min(one, other);
 }
 
+double nearest_known_latency(const Fabric& fabric, std::optional<uint32_t> group) {
+  for (; group.has_value(); group = fabric.parent_of(*group)) {
+    if (fabric.groups()[*group].latency_seconds > 0) return fabric.groups()[*group].latency_seconds;
+  }
+  return fabric.core_latency_seconds();
+}
+
 // Inserts all hosts with all groups of their nodes.
 class FullTree {
  public:
@@ -39,6 +46,8 @@ class FullTree {
       // Nothing is beyond the root, so the uplinks of groups with all hosts do not count.
       if (place > 0) uplink = slower_known(uplink, branches_[branch].uplink_bits_per_second);
     }
+    // Hosts part at the narrowest group that has them all.
+    tree.branches[place].latency_seconds = nearest_known_latency(fabric_, branches_[branch].group);
     tree.branches[place].hosts = branches_[branch].hosts;
     std::vector<uint32_t> copies;
     for (const uint32_t smaller : branches_[branch].branches) copies.push_back(copy(smaller, tree));

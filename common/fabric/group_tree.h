@@ -1,5 +1,6 @@
 // GroupTree is the part of a fabric that divides the hosts of a job: the groups with some but not all of the hosts
-// below their parent. Groups with the same hosts as their parent are left out; their uplinks are joined. Pure.
+// below their parent. Groups with the same hosts as their parent are left out; their uplinks are joined, and the
+// latency of the narrowest one counts. Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,9 @@ struct GroupTree {
     std::vector<uint32_t> hosts;        // places of the hosts in no smaller branch, ascending
     std::vector<uint32_t> branches;     // indexes of the next smaller branches
     uint32_t first = 0;                 // the least place of a host in it or in a smaller branch
+    // One way, between two of the hosts that share no smaller branch: that of the narrowest group with these hosts, or
+    // if it is unknown, of the nearest wider group or the core. 0: none of these is known.
+    double latency_seconds = 0;
   };
   // Branch 0 is the root, which has all hosts.
   std::vector<Branch> branches;

@@ -89,7 +89,7 @@ Condition uplinks_known(const Fabric& fabric, std::span<const api::StatedUplink>
 
 api::TopologyStatus status_of(const Fabric& fabric, const NearNodes& near, std::span<const api::StatedUplink> uplinks,
                               std::vector<api::Condition> before, absl::Time now) {
-  api::TopologyStatus status{fabric.node_count(), fabric.groups(), std::move(before)};
+  api::TopologyStatus status{fabric.node_count(), fabric.groups(), std::move(before), fabric.core_latency_seconds()};
   api::set_condition(status.conditions, ready(fabric, near), now);
   api::set_condition(status.conditions, uplinks_known(fabric, uplinks), now);
   if (near.measured > 0) {

@@ -2,10 +2,19 @@
 
 #include <utility>
 
+#include "common/fabric/group_latencies.h"
 #include "common/fabric/group_value.h"
 #include "common/fabric/measured_uplinks.h"
 
 namespace gleaner::operation {
+namespace {
+
+double found_or_zero(const std::map<std::string, double>& values, const std::string& name) {
+  const auto found = values.find(name);
+  return found == values.end() ? 0 : found->second;
+}
+
+}  // namespace
 
 bool FabricCache::set_node(const placement::Node& node) {
   placement::LabelPath path = placement::label_path(node.labels, levels_);
@@ -58,7 +67,10 @@ void FabricCache::restore(const api::TopologyStatus& status) {
   if (measured_ != absl::InfinitePast()) return;
   near_.group_of.clear();
   measured_uplinks_.clear();
+  latencies_.clear();
+  core_latency_ = status.latency_seconds;
   for (const api::TopologyGroup& group : status.groups) {
+    latencies_[group.name] = group.latency_seconds;
     if (group.uplink_source == api::UplinkSource::kProbes) measured_uplinks_[group.name] = group.uplink_bits_per_second;
     if (group.level != fabric::kProbedLevel) continue;
     const std::string value(fabric::group_value(group));
@@ -83,14 +95,22 @@ void FabricCache::measure(absl::Time now) {
     for (const auto& [name, path] : nodes_) nodes.push_back({name, path, {}});
   }
   fabric::NearNodes near = fabric::find_near_nodes(nodes, profiles, before, now);
+  const fabric::Fabric made = [&] {
+    absl::MutexLock lock(&mutex_);
+    return make(near);
+  }();
+  const std::vector<double> uplinks = fabric::measured_uplinks(made, profiles, now);
+  const fabric::GroupLatencies latencies = fabric::group_latencies(made, profiles, near.implausible, now);
   absl::MutexLock lock(&mutex_);
   near_ = std::move(near);
-  const fabric::Fabric made = make();
   measured_uplinks_.clear();
-  const std::vector<double> uplinks = fabric::measured_uplinks(made, profiles, now);
-  for (size_t group = 0; group < uplinks.size(); ++group) {
-    if (uplinks[group] > 0) measured_uplinks_[made.groups()[group].name] = uplinks[group];
+  latencies_.clear();
+  for (size_t i = 0; i < made.groups().size(); ++i) {
+    const api::TopologyGroup& group = made.groups()[i];
+    measured_uplinks_[group.name] = uplinks[i];
+    latencies_[group.name] = fabric::settled_latency(group.latency_seconds, latencies.of_groups[i]);
   }
+  core_latency_ = fabric::settled_latency(made.core_latency_seconds(), latencies.core);
   fabric_ = nullptr;
 }
 
@@ -99,26 +119,27 @@ fabric::NearNodes FabricCache::near() const {
   return near_;
 }
 
-fabric::Fabric FabricCache::make() const {
+fabric::Fabric FabricCache::make(const fabric::NearNodes& near) const {
   std::vector<fabric::LabelledNode> nodes;
   nodes.reserve(nodes_.size());
   for (const auto& [name, path] : nodes_) {
-    const auto near = near_.group_of.find(name);
-    nodes.push_back({name, path, near == near_.group_of.end() ? "" : near->second});
+    const auto group = near.group_of.find(name);
+    nodes.push_back({name, path, group == near.group_of.end() ? "" : group->second});
   }
   fabric::Fabric made = fabric::Fabric::of_labels(std::move(nodes), levels_, uplinks_);
-  std::vector<double> uplinks;
+  std::vector<double> uplinks, latencies;
   for (const api::TopologyGroup& group : made.groups()) {
-    const auto measured = measured_uplinks_.find(group.name);
-    uplinks.push_back(measured == measured_uplinks_.end() ? 0 : measured->second);
+    uplinks.push_back(found_or_zero(measured_uplinks_, group.name));
+    latencies.push_back(found_or_zero(latencies_, group.name));
   }
   made.set_measured_uplinks(uplinks);
+  made.set_latencies(latencies, core_latency_);
   return made;
 }
 
 std::shared_ptr<const fabric::Fabric> FabricCache::get() {
   absl::MutexLock lock(&mutex_);
-  if (fabric_ == nullptr) fabric_ = std::make_shared<const fabric::Fabric>(make());
+  if (fabric_ == nullptr) fabric_ = std::make_shared<const fabric::Fabric>(make(near_));
   return fabric_;
 }
 

@@ -37,17 +37,18 @@ class FabricCache {
   // come too early to measure, so each further change asks for one again.
   bool set_profile(std::shared_ptr<const api::NodeProfile> profile) ABSL_LOCKS_EXCLUDED(mutex_);
   bool remove_profile(const std::string& node) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes the groups and uplinks that another operator has found by measurements, unless measure() has found some.
+  // Takes the groups, uplinks and latencies that another operator has found by measurements, unless measure() has found
+  // some.
   void restore(const api::TopologyStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Finds groups and uplinks by the measurements of agents, if labels have changed, or if measurements have and the
-  // last time was kMeasurePeriod ago. Called by one thread at a time.
+  // Finds groups, uplinks and latencies by the measurements of agents, if labels have changed, or if measurements have
+  // and the last time was kMeasurePeriod ago. Called by one thread at a time.
   void measure(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   fabric::NearNodes near() const ABSL_LOCKS_EXCLUDED(mutex_);  // what the last measure() has found
 
   std::shared_ptr<const fabric::Fabric> get() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  fabric::Fabric make() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  fabric::Fabric make(const fabric::NearNodes& near) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const placement::LabelLevels levels_;
   mutable absl::Mutex mutex_;
@@ -56,6 +57,8 @@ class FabricCache {
   fabric::Profiles profiles_ ABSL_GUARDED_BY(mutex_);
   fabric::NearNodes near_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, double> measured_uplinks_ ABSL_GUARDED_BY(mutex_);  // in bit/s, by the group's name
+  std::map<std::string, double> latencies_ ABSL_GUARDED_BY(mutex_);         // in seconds, by the group's name
+  double core_latency_ ABSL_GUARDED_BY(mutex_) = 0;                         // in seconds
   bool labels_changed_ ABSL_GUARDED_BY(mutex_) = false;                     // since measure()
   bool profiles_changed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time measured_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();    // when measure() began last

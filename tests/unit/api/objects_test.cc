@@ -84,22 +84,29 @@ TEST(ReductionPlanTest, WritesAReadableBound) {
   EXPECT_EQ(spec["memberCount"], 1);
 }
 
-TEST(TopologyTest, UnknownUplinksAndParentsAreAbsent) {
+TEST(TopologyTest, UnknownUplinksLatenciesAndParentsAreAbsent) {
   Topology topology = filled_topology();
   topology.uplinks.front().group.clear();
   topology.status.groups = {{.name = "zone-a", .level = "topology.kubernetes.io/zone", .node_count = 40}};
+  topology.status.latency_seconds = 0;
   const json object = to_json(topology);
   EXPECT_FALSE(object["spec"]["uplinks"][0].contains("group"));
+  EXPECT_FALSE(object["status"].contains("latencyNanoseconds"));
   const json& zone = object["status"]["groups"][0];
-  for (const char* absent : {"parent", "nodes", "uplinkBitsPerSecond", "uplink"}) EXPECT_FALSE(zone.contains(absent));
+  for (const char* absent : {"parent", "nodes", "uplinkBitsPerSecond", "uplink", "latencyNanoseconds", "latency"}) {
+    EXPECT_FALSE(zone.contains(absent));
+  }
   EXPECT_EQ(zone["uplinkSource"], "Assumed");
   EXPECT_EQ(*parse_topology(object), topology);
 }
 
-TEST(TopologyTest, WritesReadableUplinksAndCounts) {
+TEST(TopologyTest, WritesReadableUplinksLatenciesAndCounts) {
   const json object = to_json(filled_topology());
   EXPECT_EQ(object["spec"]["uplinks"][0]["bandwidth"], "100Gbit");
   EXPECT_EQ(object["status"]["groups"][0]["uplink"], "400 Gbit/s");
+  EXPECT_EQ(object["status"]["groups"][0]["latency"], "21 us");
+  EXPECT_EQ(object["status"]["groups"][0]["latencyNanoseconds"], 21000);
+  EXPECT_EQ(object["status"]["latencyNanoseconds"], 43000);
   EXPECT_EQ(object["status"]["groupCount"], 1);
 }
 

@@ -151,8 +151,10 @@ Topology filled_topology() {
                              .nodes = {"n1", "n2"},
                              .node_count = 2,
                              .uplink_bits_per_second = 4e11,
-                             .uplink_source = UplinkSource::kStated}};
+                             .uplink_source = UplinkSource::kStated,
+                             .latency_seconds = 2.1e-5}};
   topology.status.conditions = {condition("Ready", 4)};
+  topology.status.latency_seconds = 4.3e-5;
   return topology;
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "cli/cluster/node_network.h"
 
 namespace gleaner::cli {
@@ -30,6 +32,9 @@ api::Topology small_cluster() {
                             {"a/r1", rack, "a", {"n1", "n2", "n3"}, 3, 25e9, api::UplinkSource::kStated},
                             {"a/r2#2", rack, "a", {"n4", "n5"}, 2},
                             {"r9", rack, "", {"n6", "n7"}, 2, 9e9, api::UplinkSource::kProbes}};
+  topology.status.groups[0].latency_seconds = 43e-6;
+  topology.status.groups[1].latency_seconds = 2.1e-5;
+  topology.status.latency_seconds = 0.51e-3;
   topology.status.conditions = {
       {"Ready", true, "Labels", "4 groups of 8 nodes by labels"},
       {"UplinksKnown", false, "Assumed", "the uplinks of a/r2#2 are taken to carry all that their nodes send"}};
@@ -40,13 +45,13 @@ TEST(ClusterTopology, IsATreeOfGroups) {
   const std::vector<api::NodeProfile> profiles = {profile("n1", 10e9), profile("n2", 25e9), profile("n3", 0),
                                                   profile("n4", 10e9), profile("n5", 10e9), profile("n8", 1e9)};
   EXPECT_EQ(topology_text(small_cluster(), profiles),
-            R"(GROUP           LEVEL   NODES   LINK OF A NODE                      UPLINK
-all nodes       -       8       1 Gbit/s .. 25 Gbit/s, 3 unknown    -
-  a             zone    5       10 Gbit/s .. 25 Gbit/s, 1 unknown   200 Gbit/s, stated
-    r1          rack    3       10 Gbit/s .. 25 Gbit/s, 1 unknown   25 Gbit/s, stated
-    r2#2        rack    2       10 Gbit/s                           assumed to carry all
-  r9            rack    2       unknown                             9 Gbit/s, probes
-  in no group   -       1       1 Gbit/s                            -
+            R"(GROUP           LEVEL   NODES   LINK OF A NODE                      LATENCY   UPLINK
+all nodes       -       8       1 Gbit/s .. 25 Gbit/s, 3 unknown    510 us    -
+  a             zone    5       10 Gbit/s .. 25 Gbit/s, 1 unknown   43 us     200 Gbit/s, stated
+    r1          rack    3       10 Gbit/s .. 25 Gbit/s, 1 unknown   21 us     25 Gbit/s, stated
+    r2#2        rack    2       10 Gbit/s                           unknown   assumed to carry all
+  r9            rack    2       unknown                             unknown   9 Gbit/s, probes
+  in no group   -       1       1 Gbit/s                            -         -
 
 UplinksKnown is False, since the uplinks of a/r2#2 are taken to carry all that their nodes send.
 To state uplinks, run `kubectl edit topologies.gleaner.dev cluster` and write, for example:
@@ -75,7 +80,7 @@ TEST(ClusterTopology, WithoutLabelsGivesAdvice) {
 
 TEST(ClusterTopology, WithoutProfilesLinksAreUnknown) {
   EXPECT_THAT(topology_text(small_cluster(), absl::PermissionDeniedError("no access: nodeprofiles is forbidden")),
-              AllOf(HasSubstr("  8       unknown          -\n"),
+              AllOf(HasSubstr("  8       unknown          510 us    -\n"),
                     HasSubstr("since NodeProfiles can't be read: no access: nodeprofiles is forbidden.\n")));
 }
 
@@ -103,6 +108,18 @@ TEST(NodeNetwork, HasTheGroupsAndTheSpeedsOfNodes) {
   EXPECT_THAT(links, testing::UnorderedElementsAre("n1 - r1 10", "n2 - r1 10", "n3 - r2 25", "n4 - r2 40",
                                                    "n5 - core 1", "r1 - core 5", "r2 - core 65"));
   EXPECT_EQ(network.hosts().front().name, "n1");
+}
+
+TEST(NodeNetwork, HasTheLatenciesOfTheTopology) {
+  api::Topology topology = two_racks();
+  topology.status.latency_seconds = 100e-6;
+  topology.status.groups[0].latency_seconds = 20e-6;
+  const auto made = network_of_nodes(topology, {"n1", "n2", "n3", "n4"}, {});
+  ASSERT_TRUE(made.ok()) << made.status();
+  std::map<std::string, double> latencies;
+  for (const topology::Link& link : made->network.links()) latencies[made->network.name(link.a)] = link.latency_seconds;
+  EXPECT_EQ(latencies, (std::map<std::string, double>{
+                           {"n1", 10e-6}, {"n2", 10e-6}, {"r1", 40e-6}, {"n3", 50e-6}, {"n4", 50e-6}, {"r2", 0}}));
 }
 
 TEST(NodeNetwork, NamesNodesOfUnknownSpeed) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/fabric/status.h"
 #include "tests/unit/fabric/cluster.h"
 
 namespace gleaner::fabric {
@@ -76,10 +77,13 @@ TEST(Fabric, StatedUplinksTakeEffectByLevelAndGroup) {
 }
 
 TEST(Fabric, StatusOfATopologyGivesTheSameFabric) {
-  const Fabric fabric = small_cluster({{"rack", "", 1e9}});
-  const Fabric again = Fabric::of_status({fabric.node_count(), fabric.groups(), {}});
+  Fabric fabric = small_cluster({{"rack", "", 1e9}});
+  fabric.set_latencies(std::vector<double>{40e-6, 11e-6, 13e-6, 17e-6}, 99e-6);
+  const Fabric again = Fabric::of_status(status_of(fabric, {}, {}, {}, absl::UnixEpoch()));
   EXPECT_EQ(again.groups(), fabric.groups());
   EXPECT_EQ(again.node_count(), 7u);
+  EXPECT_EQ(again.groups()[1].latency_seconds, 11e-6);
+  EXPECT_EQ(again.core_latency_seconds(), 99e-6);
   for (const char* node : {"n1", "n3", "n5", "n6"}) EXPECT_EQ(again.group_of(node), fabric.group_of(node));
   EXPECT_EQ(again.parent_of(1), 0u);
   EXPECT_EQ(again.parent_of(3), std::nullopt);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/fabric/group_tree.h"
+#include "common/topology/paths.h"
 #include "tests/unit/fabric/cluster.h"
 
 namespace gleaner::fabric {
@@ -72,6 +73,71 @@ TEST(NetworkOf, SlowestUplinkOfNestedGroupsCounts) {
   const auto found = std::ranges::find_if(links, [&](const auto& link) { return network->name(link.a) == "a"; });
   ASSERT_NE(found, links.end());
   EXPECT_EQ(found->bits_per_second, 1e9);
+}
+
+// Returns the latency of the path between two hosts.
+double latency(const topology::Topology& made, uint32_t from, uint32_t to) {
+  std::vector<uint32_t> channels;
+  topology::Paths(made).append_path(from, to, 0, channels);
+  double sum = 0;
+  for (const uint32_t channel : channels) sum += made.latency_seconds(channel);
+  return sum;
+}
+
+// `of_groups`: of a, a/r1, a/r2 and b.
+topology::Topology with_latencies(const std::vector<double>& of_groups, double core,
+                                  const std::vector<std::string>& nodes) {
+  Fabric fabric = small_cluster();
+  fabric.set_latencies(of_groups, core);
+  std::vector<Host> hosts;
+  for (const std::string& node : nodes) hosts.push_back({"on " + node, node, 1e9});
+  return *network_of(fabric, hosts);
+}
+
+TEST(NetworkOf, PathsHaveTheLatenciesOfTheSmallestCommonGroups) {
+  const auto made = with_latencies({40e-6, 11e-6, 13e-6, 17e-6}, 99e-6, {"n1", "n2", "n3", "n4", "n5", "n7", "n6"});
+  const auto expect = [&](uint32_t from, uint32_t to, double seconds) {
+    EXPECT_NEAR(latency(made, from, to), seconds, 1e-12) << from << " to " << to;
+  };
+  expect(0, 1, 11e-6);
+  expect(2, 3, 13e-6);
+  expect(0, 2, 40e-6);
+  expect(4, 5, 17e-6);
+  expect(1, 4, 99e-6);
+  expect(3, 6, 99e-6);
+}
+
+TEST(NetworkOf, NarrowestOfGroupsWithTheSameHostsTellsTheLatency) {
+  const auto one_rack = with_latencies({40e-6, 11e-6, 13e-6, 17e-6}, 99e-6, {"n1", "n2", "n5"});
+  EXPECT_NEAR(latency(one_rack, 0, 1), 11e-6, 1e-12) << "a and a/r1 are one branch";
+  EXPECT_NEAR(latency(one_rack, 0, 2), 99e-6, 1e-12);
+  EXPECT_NEAR(latency(with_latencies({40e-6, 11e-6, 13e-6, 17e-6}, 99e-6, {"n1", "n3"}), 0, 1), 40e-6, 1e-12)
+      << "a has all hosts";
+}
+
+TEST(NetworkOf, UnknownLatenciesAreThoseOfTheNearestKnownGroup) {
+  const std::vector<std::string> nodes = {"n1", "n2", "n3", "n5", "n7"};
+  const auto wider = with_latencies({40e-6, 0, 0, 0}, 99e-6, nodes);
+  EXPECT_NEAR(latency(wider, 0, 1), 40e-6, 1e-12);
+  EXPECT_NEAR(latency(wider, 3, 4), 99e-6, 1e-12);
+  const auto narrower = with_latencies({0, 11e-6, 0, 0}, 0, nodes);
+  EXPECT_NEAR(latency(narrower, 0, 2), 11e-6, 1e-12);
+  EXPECT_NEAR(latency(narrower, 3, 4), 11e-6, 1e-12) << "that of the core, which is that of a/r1";
+  const auto unknown = with_latencies({0, 0, 0, 0}, 0, nodes);
+  for (const topology::Link& link : unknown.links()) EXPECT_EQ(link.latency_seconds, kLinkLatencySeconds);
+}
+
+TEST(NetworkOf, NoUplinkHasANegativeLatency) {
+  const auto made = with_latencies({40e-6, 60e-6, 13e-6, 17e-6}, 30e-6, {"n1", "n3", "n5"});
+  EXPECT_NEAR(latency(made, 0, 1), 50e-6, 1e-12);  // halves of 60 and 40 us
+}
+
+TEST(NetworkOf, FurtherHostsHaveTheLatencyOfTheirSwitch) {
+  Fabric fabric = small_cluster();
+  fabric.set_latencies(std::vector<double>{40e-6, 11e-6, 13e-6, 17e-6}, 99e-6);
+  const std::vector<Host> hosts = {{"w0", "n1", 1e9}, {"w1", "n3", 1e9}, {"w2", "n5", 1e9}};
+  // The core, a, a/r1, a/r2, b.
+  EXPECT_THAT(latencies_at_switches(fabric, hosts), ElementsAre(49.5e-6, 20e-6, 5.5e-6, 6.5e-6, 8.5e-6));
 }
 
 TEST(NetworkOf, HostMayHaveTheNameOfAGroup) {

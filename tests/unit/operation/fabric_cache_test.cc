@@ -107,14 +107,37 @@ TEST_F(MeasuredFabricTest, PathsAcrossGroupsTellUplinks) {
   EXPECT_EQ(cache_.get()->groups()[1].uplink_source, api::UplinkSource::kProbes);
 }
 
+TEST_F(MeasuredFabricTest, LatenciesFollowChangesAndNotNoise) {
+  absl::Time now = fabric::kNow;
+  // Returns the latencies of group 0 and the core after all agents have measured these.
+  const auto after = [&](double within, double across) {
+    for (uint32_t from = 0; from < 8; ++from) {
+      auto profile = std::make_shared<api::NodeProfile>(*racks_.profiles.at(racks_.names[from]));
+      for (api::PeerLatency& peer : profile->status.peers) {
+        const bool near = (from < 4) == (peer.node < racks_.names[4]);
+        peer.round_trip = absl::Seconds(2 * (near ? within : across));
+      }
+      cache_.set_profile(std::move(profile));
+    }
+    cache_.measure(now += kMeasurePeriod);
+    return std::pair(cache_.get()->groups()[0].latency_seconds, cache_.get()->core_latency_seconds());
+  };
+  EXPECT_EQ(after(50e-6, 99e-6), std::pair(50e-6, 99e-6));
+  EXPECT_EQ(after(60e-6, 80e-6), std::pair(50e-6, 99e-6));
+  EXPECT_EQ(after(63e-6, 200e-6), std::pair(63e-6, 200e-6));
+}
+
 TEST_F(MeasuredFabricTest, AnotherOperatorGoesOnWithTheGroupsOfTheTopology) {
   api::TopologyStatus status{8, cache_.get()->groups(), {}};
   status.groups[0].uplink_bits_per_second = 3e9;
   status.groups[0].uplink_source = api::UplinkSource::kProbes;
+  status.latency_seconds = cache_.get()->core_latency_seconds();
   FabricCache other({{"rack"}});
   for (const std::string& name : racks_.names) other.set_node({.name = name});
   other.restore(status);
   EXPECT_EQ(other.get()->groups(), status.groups);
+  EXPECT_EQ(other.get()->core_latency_seconds(), status.latency_seconds);
+  EXPECT_GT(status.latency_seconds, status.groups[0].latency_seconds);
   cache_.restore({});
   EXPECT_EQ(cache_.get()->groups().size(), 2u) << "own measurements count more";
 }
