@@ -62,13 +62,14 @@ absl::StatusOr<topology::Topology> with_summers(const JobNetwork& known, const p
     for (uint32_t* const end : {&link.a, &link.b}) *end += workers.is_host(*end) ? 0 : added;
   }
   const uint32_t first_switch = plan.workers + added;
-  const double latency = links.front().latency_seconds;
+  const std::vector<double>& latencies = known.summer_latency_seconds;
   for (uint32_t member = plan.workers; member < plan.members.size(); ++member) {
     // An empty place has no bandwidth, and takes no part.
     const double bits = std::max(plan.members[member].bits_per_second, plan::kMinBitsPerSecond);
     const uint32_t place = member - plan.workers;
     const uint32_t at = place < summers_at.size() ? summers_at[place] : switch_of(known, place);
     hosts.push_back({plan.member_name(member), {}});
+    const double latency = at < latencies.size() ? latencies[at] : links.front().latency_seconds;
     links.push_back({member, first_switch + at, bits, bits, latency});
   }
   return topology::Topology::make(std::move(hosts), workers.switches(), std::move(links));

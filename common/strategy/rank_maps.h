@@ -52,6 +52,8 @@ struct JobNetwork {
   // the summer, if the topology has the hosts of the workers alone. Summers after the last one are at the first switch.
   // Nullopt: the topology has a host for each summer, too.
   std::optional<std::vector<uint32_t>> summers_at;
+  // With summers_at: of a summer's link to each switch. Empty: as the first link.
+  std::vector<double> summer_latency_seconds;
   bool of_probes = false;      // the topology is the tree that probes suggest (probed_racks.h)
   bool unsure_groups = false;  // ProbedTree::unsure
 };

@@ -18,10 +18,11 @@
 #include "operator/reconcile/summers.h"
 
 namespace gleaner::reconcile {
+namespace {
 
-absl::StatusOr<topology::Topology> network_of_members(const Observation& observation, const Workers& workers,
-                                                      const api::RankMap& map,
-                                                      const std::vector<const PodView*>& summers) {
+// Returns the workers, by the numbers of the map, and then the summers.
+std::vector<fabric::Host> hosts_of(const Observation& observation, const Workers& workers, const api::RankMap& map,
+                                   const std::vector<const PodView*>& summers) {
   std::vector<const PodView*> pods;
   std::vector<fabric::Host> hosts;
   for (uint32_t number = 0; number < workers.pods().size(); ++number) {
@@ -39,7 +40,14 @@ absl::StatusOr<topology::Topology> network_of_members(const Observation& observa
     hosts[i].node = nodes[i];
     hosts[i].bits_per_second = bits[i];
   }
-  return fabric::network_of(*observation.fabric, hosts);
+  return hosts;
+}
+
+}  // namespace
+
+absl::StatusOr<topology::Topology> network_of_workers(const Observation& observation, const Workers& workers,
+                                                      const api::RankMap& map) {
+  return fabric::network_of(*observation.fabric, hosts_of(observation, workers, map, {}));
 }
 
 absl::Status set_network(const Observation& observation, const Workers& workers,
@@ -47,12 +55,14 @@ absl::Status set_network(const Observation& observation, const Workers& workers,
                          coordinator::Options& options) {
   std::vector<const PodView*> placed;
   std::ranges::copy_if(summers, std::back_inserter(placed), [](const PodView* pod) { return pod != nullptr; });
-  GLN_ASSIGN_OR_RETURN(const topology::Topology all, network_of_members(observation, workers, map, placed));
+  const std::vector<fabric::Host> hosts = hosts_of(observation, workers, map, placed);
+  GLN_ASSIGN_OR_RETURN(const topology::Topology all, fabric::network_of(*observation.fabric, hosts));
   if (all.switches().size() == 1) return absl::OkStatus();
   strategy::JobNetwork network;
   std::vector<uint32_t> hosts_of_workers(options.workers);
   std::iota(hosts_of_workers.begin(), hosts_of_workers.end(), 0);
   GLN_ASSIGN_OR_RETURN(network.topology, topology::subset(all, hosts_of_workers));
+  network.summer_latency_seconds = fabric::latencies_at_switches(*observation.fabric, hosts);
   std::vector<uint32_t>& summers_at = network.summers_at.emplace();
   for (uint32_t i = 0; i < placed.size(); ++i) {
     if (placed[i]->index >= summers_at.size()) summers_at.resize(placed[i]->index + 1, 0);  // 0: fabric::kCore

@@ -14,17 +14,15 @@
 
 namespace gleaner::reconcile {
 
-// Returns the network of the machines of the workers, with worker number i of the map as host i, and then those of
-// `summers`, as hosts in this order. Links have the bandwidths of the pods, or those that plans assume. Errors: those
-// of fabric::network_of().
-absl::StatusOr<topology::Topology> network_of_members(const Observation& observation, const Workers& workers,
-                                                      const api::RankMap& map,
-                                                      const std::vector<const PodView*>& summers = {});
+// Returns the network of the machines of the workers, with worker number i of the map as host i. Links have the
+// bandwidths of the pods, or those that plans assume. Errors: those of fabric::network_of().
+absl::StatusOr<topology::Topology> network_of_workers(const Observation& observation, const Workers& workers,
+                                                      const api::RankMap& map);
 
 // Sets the network of the session, and the groups of a strategy with groups, if groups of the cluster part the machines
 // of the workers and of `summers`. These summers are where their nodes are. The session is told the groups of those
 // that come later (groups_of_summers()): they are at the switch of the narrowest one that the network has, or at the
-// core. Errors: those of network_of_members(), and of strategy::fit_to_network().
+// core. Errors: those of fabric::network_of(), and of strategy::fit_to_network().
 absl::Status set_network(const Observation& observation, const Workers& workers,
                          const std::vector<const PodView*>& summers, const api::RankMap& map,
                          coordinator::Options& options);

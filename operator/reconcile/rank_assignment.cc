@@ -43,7 +43,7 @@ void number_by_group(const std::vector<fabric::HostGroup>& groups, api::RankMap&
 // Models a ring with this map. A map whose ring would take longer than that of the identity does not come out of groups
 // of a tree, but nothing depends on it.
 void model_ring(const Observation& observation, const Workers& workers, api::RankMap& map) {
-  const auto network = network_of_members(observation, workers, identity(observation.job, ""));
+  const auto network = network_of_workers(observation, workers, identity(observation.job, ""));
   if (!network.ok()) {
     absl::StrAppend(&map.message, "; the network can't be modelled: ", network.status().message());
     return;

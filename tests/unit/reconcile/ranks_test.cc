@@ -196,7 +196,9 @@ TEST_F(Ranks, NetworkGroupsTheWorkersOfAStrategyWithRacks) {
 TEST_F(Ranks, NetworkHasSummersWhereTheirNodesAre) {
   world_.job.communication.summers.max = 2;
   world_.spare = {{"w4", 1e9}, {"w6", 1e9}};
-  run(in_racks({"a", "a", "a", "a", "b", "b", ""}, 100e9));
+  fabric::Fabric racks = *in_racks({"a", "a", "a", "a", "b", "b", ""}, 100e9);
+  racks.set_latencies(std::vector<double>{20e-6, 30e-6}, 80e-6);
+  run(std::make_shared<const fabric::Fabric>(std::move(racks)));
   world_.run("digits-summer-0", "w4");
   world_.run("digits-summer-1", "w6");
   world_.settle();
@@ -211,6 +213,7 @@ TEST_F(Ranks, NetworkHasSummersWhereTheirNodesAre) {
   for (const SummerGroups& summer : told) {
     EXPECT_EQ(fabric::switch_of(network->topology, summer.names), (*network->summers_at)[summer.index]);
   }
+  EXPECT_THAT(network->summer_latency_seconds, ElementsAre(40e-6, 10e-6, 15e-6));  // the core, a, b
 }
 
 TEST_F(Ranks, WaitingForRanksIsNoObstacle) {

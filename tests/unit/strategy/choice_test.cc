@@ -60,6 +60,7 @@ TEST(Choice, TheOverheadThatANetworkStatesCounts) {
 TEST(Choice, SummersAreAtTheirSwitches) {
   JobNetwork known{.topology = *topology::racks(2, 2, {10e9, 5e9, 10e-6})};
   known.summers_at = std::vector<uint32_t>{0, 0, 0, 2};  // summers 0 to 2 are at the core, and 3 is in the second rack
+  known.summer_latency_seconds = {70e-6, 10e-6, 20e-6};
   EXPECT_TRUE(validate(known, 4, 3).ok());
   plan::Plan plan = plan_of(4, 3);
   plan.members[5] = {};  // an empty place
@@ -73,6 +74,7 @@ TEST(Choice, SummersAreAtTheirSwitches) {
   ASSERT_TRUE(at.has_value());
   EXPECT_EQ(made.name(at->node), "core");
   EXPECT_EQ(made.bits_per_second(at->channel), 3e9);
+  EXPECT_EQ(made.latency_seconds(at->channel), 70e-6);
   EXPECT_EQ(made.name(made.only_switch(3)->node), "rack-1");
   EXPECT_EQ(switch_of(known, 3), 2u);
   EXPECT_EQ(switch_of(known, 7), 0u) << "summer 7 is not known";
@@ -81,6 +83,7 @@ TEST(Choice, SummersAreAtTheirSwitches) {
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(placed->topology.name(placed->topology.only_switch(4)->node), "rack-0");
   EXPECT_EQ(placed->topology.name(placed->topology.only_switch(5)->node), "rack-1");
+  EXPECT_EQ(placed->topology.latency_seconds(placed->topology.only_switch(5)->channel), 20e-6);
   known.summers_at.reset();
   EXPECT_FALSE(validate(known, 4, 3).ok()) << "each summer needs a host";
 }

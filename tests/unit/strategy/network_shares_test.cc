@@ -37,6 +37,7 @@ TEST(NetworkShares, TakeNoLongerThanThoseOfTheFleet) {
     const uint32_t racks = 2 + random() % 2, hosts = 1 + random() % 4, summers = random() % 4;
     JobNetwork known{.topology = *topology::racks(racks, hosts, {10e9, 1e9 * (1 + random() % 40), 1e-6})};
     known.summers_at.emplace();
+    known.summer_latency_seconds.resize(racks + 1, 1e-6);
     for (uint32_t j = 0; j < summers; ++j) known.summers_at->push_back(random() % (racks + 1));
     const plan::Plan plan = plan_with(racks * hosts, summers);
     const std::vector<double> by_fleet = plan::shares(plan::fleet_of(plan));
@@ -59,6 +60,7 @@ TEST(NetworkShares, EmptyPlacesAndStandbyOwnNothing) {
   const std::vector<uint32_t> hosts = {0, 1, 2, 3};
   known.topology = *topology::subset(known.topology, hosts);
   known.summers_at = {2, 1, 1};
+  known.summer_latency_seconds.resize(3, 1e-6);
   plan::Plan plan = plan_with(4, 3);
   plan.members[5] = {};
   const std::vector<double> shares = network_shares(plan, 1, known, {});
