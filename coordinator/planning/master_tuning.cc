@@ -11,7 +11,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/collective/algorithms.h"
-#include "common/plan/partitioner.h"
 #include "common/strategy/choice.h"
 #include "common/strategy/masters.h"
 
@@ -206,8 +205,7 @@ std::optional<plan::Plan> MasterTuning::make_change(const plan::Plan& in_force, 
   counts_.reset();
   proposed_ = wish_;
   proposed_->epoch = proposed_->change.epoch = epoch;
-  std::vector<plan::Member> members = next.members;
-  return plan::reassign(next, std::move(members), epoch, plan::Reassign::kAll);
+  return next;
 }
 
 std::optional<StrategyChange> MasterTuning::on_plan(const plan::Plan& plan) {

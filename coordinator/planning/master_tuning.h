@@ -57,7 +57,7 @@ class MasterTuning {
 
   // Takes a measurement under the plan in force.
   absl::Status on_measured(const plan::Plan& in_force, const StepTime& step, absl::Duration now);
-  // As in AutoStrategies.
+  // As in AutoStrategies, but make_change() leaves it to the caller to reassign the partitions of the plan.
   bool ask_for_counts(const plan::Plan& in_force, absl::Duration now);
   void on_counts(uint32_t epoch, std::vector<uint64_t> counts, absl::Duration now) {
     counts_.on_counts(epoch, std::move(counts), now);

@@ -126,7 +126,8 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
     } else if (std::optional<plan::Plan> changed = strategies_.make_change(in_force, epoch, now)) {
       next.plan = *std::move(changed);
     } else if (std::optional<plan::Plan> tuned = masters_.make_change(in_force, epoch, now)) {
-      next.plan = *std::move(tuned);
+      std::vector<plan::Member> members = tuned->members;
+      next.plan = reassign(*tuned, std::move(members), epoch, plan::Reassign::kAll);
     } else {
       return std::nullopt;
     }
