@@ -38,7 +38,7 @@ REFUSED = [
         (topology(level=value), f"{UPLINK}.level")
         for value in ("", "a b", "/rack", "a/b/c", "rack-", f"a/{'b' * 64}", None)
     ],
-    *[(topology(group=value), f"{UPLINK}.group") for value in ("", "-rack", "zone/rack", "r" * 64)],
+    *[(topology(group=value), f"{UPLINK}.group") for value in ("", "-rack", "zone/rack", "r" * 259)],
     (changed(topology(), "spec.uplinks", [topology()["spec"]["uplinks"][0]] * 1025), "spec.uplinks"),
     (changed(topology(), "spec.Uplinks", []), 'unknown field "spec.Uplinks"'),
 ]
@@ -54,7 +54,7 @@ def test_an_invalid_topology_is_refused_by_its_field(api: Api, manifest: dict[st
 TAKEN = [
     *[topology(bandwidth=value) for value in ("100Gbit", "1.6Tbit", "200mbit", "100000000bit")],
     *[topology(level=value) for value in ("rack", "fabric.topograph.run/tier-0", f"{'a' * 253}/{'b' * 63}")],
-    *[topology(group=value) for value in ("1", "rack_1.b", "r" * 63)],
+    *[topology(group=value) for value in ("1", "rack_1.b", f"near-{'n' * 253}")],
     changed(topology(), "spec.uplinks", [topology()["spec"]["uplinks"][0]] * 1024),
     changed(topology(), "spec", {}),
 ]
