@@ -85,7 +85,8 @@ def add_topology(api: Api) -> None:
         {"name": "rack-a", "level": rack, "nodes": ["summer-node-0", "worker-node-0", "worker-node-2"], "nodeCount": 3},
         {"name": "rack-b", "level": rack, "nodes": ["worker-node-1", "worker-node-3"], "nodeCount": 2},
     ]
-    groups[0] |= {"uplinkBitsPerSecond": 25_000_000_000, "uplinkSource": "Stated"}
+    groups[0] |= {"uplinkBitsPerSecond": 25_000_000_000, "uplinkSource": "Stated", "latencyNanoseconds": 21_000}
+    groups[1] |= {"latencyNanoseconds": 22_000}
     assumed = "the uplinks of rack-b are taken to carry all that their nodes send; state slower ones in spec.uplinks"
     conditions = [
         {"type": "Ready", "status": "True", "reason": "Labels", "message": "", "lastTransitionTime": now()},
@@ -98,7 +99,7 @@ def add_topology(api: Api) -> None:
         },
     ]
     assert api.create(TOPOLOGY).ok
-    status = {"nodeCount": 6, "groupCount": 2, "groups": groups, "conditions": conditions}
+    status = {"nodeCount": 6, "groupCount": 2, "groups": groups, "conditions": conditions, "latencyNanoseconds": 43_000}
     answer = api.patch(TOPOLOGY, {"status": status}, "/status")
     assert answer.ok, answer.message
 
@@ -319,6 +320,9 @@ def test_topology_of_the_cluster(cluster: Api, tmp_path: Path) -> None:
     assert [host["name"] for host in network["hosts"]][:2] == ["summer-node-0", "summer-node-1"]
     uplinks = {link["a"]: link["bandwidth"] for link in network["links"] if link["b"] == "core"}
     assert uplinks == {"summer-node-1": 10e9, "rack-a": 25e9, "rack-b": 20e9}
+    latencies = {link["a"]: link["latency_us"] for link in network["links"]}
+    assert {end: latencies[end] for end in ("worker-node-1", "rack-b", "worker-node-0", "rack-a", "summer-node-1")} == {
+        "worker-node-1": 11, "rack-b": 10.5, "worker-node-0": 10.5, "rack-a": 11, "summer-node-1": 21.5}  # fmt: skip
     file = tmp_path / "net.json"
     file.write_text(made.stdout)
     ranks = ["ranks", "--topology", str(file), "--algorithm", "ring", "--bytes", "1MiB", "-o", "json"]
