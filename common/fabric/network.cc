@@ -64,7 +64,7 @@ struct Parts {
 
 // Adds the links of the branch's hosts and smaller branches. Returns the bandwidth of all hosts below it.
 double add_links(const GroupTree& tree, const Latencies& latencies, uint32_t place, std::span<const Host> hosts,
-                 Parts& parts) {
+                 double plenty, Parts& parts) {
   const auto first_switch = static_cast<uint32_t>(hosts.size());
   const uint32_t own = first_switch + place;
   double all = 0;
@@ -74,9 +74,9 @@ double add_links(const GroupTree& tree, const Latencies& latencies, uint32_t pla
     all += bits;
   }
   for (const uint32_t smaller : tree.branches[place].branches) {
-    const double below = add_links(tree, latencies, smaller, hosts, parts);
+    const double below = add_links(tree, latencies, smaller, hosts, plenty, parts);
     const double stated = tree.branches[smaller].uplink_bits_per_second;
-    const double uplink = stated > 0 ? stated : below;
+    const double uplink = stated > 0 ? stated : plenty * below;
     parts.links.push_back({first_switch + smaller, own, uplink, uplink, latencies.of_uplink(smaller, place)});
     all += below;
   }
@@ -85,7 +85,7 @@ double add_links(const GroupTree& tree, const Latencies& latencies, uint32_t pla
 
 }  // namespace
 
-absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<const Host> hosts) {
+absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<const Host> hosts, double plenty) {
   Parts parts;
   for (const Host& host : hosts) parts.hosts.push_back({host.name, {}});
   const GroupTree tree = tree_of_hosts(fabric, hosts);
@@ -97,7 +97,7 @@ absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<co
     while (!taken.insert(name).second) absl::StrAppend(&name, kIsGroup);
     parts.switches.push_back({std::move(name)});
   }
-  add_links(tree, Latencies(tree), 0, hosts, parts);
+  add_links(tree, Latencies(tree), 0, hosts, plenty, parts);
   return topology::Topology::make(std::move(parts.hosts), std::move(parts.switches), std::move(parts.links));
 }
 

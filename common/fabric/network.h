@@ -34,9 +34,9 @@ inline constexpr char kCore[] = "core";              // the name of the switch a
 inline constexpr double kLinkLatencySeconds = 1e-6;  // of every link if no latency is known; an assumption
 
 // Returns the network of the hosts: the switch kCore, and below it a switch with the name of its group for each branch
-// of tree_of(). An uplink whose bandwidth is unknown carries all that the hosts below it send. InvalidArgument: as
-// topology::Topology::make(), for example if two hosts have one name.
-absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<const Host> hosts);
+// of tree_of(). An uplink whose bandwidth is unknown carries `plenty` times all that the hosts below it send.
+// InvalidArgument: as topology::Topology::make(), for example if two hosts have one name.
+absl::StatusOr<topology::Topology> network_of(const Fabric& fabric, std::span<const Host> hosts, double plenty = 1);
 
 // Returns the switch, by its index among those of a network of network_of(), at which a machine in these groups is:
 // that of the narrowest of them which is a branch of the network, or kCore, 0, if none is. A host of the network is at

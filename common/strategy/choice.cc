@@ -99,8 +99,11 @@ absl::StatusOr<topology::Topology> part_of(const JobNetwork& network, std::span<
       link.latency_seconds += software;
       const plan::Member& member = plan.members[members[end]];
       if (member.bandwidth_assumed) continue;
-      link.bits_per_second = std::min(link.bits_per_second, member.bits_per_second);
-      link.back_bits_per_second = std::min(link.back_bits_per_second, member.bits_per_second);
+      double& bits = link.bits_per_second;
+      double& back = link.back_bits_per_second;
+      // With summers_at the links of hosts are as fast as members were taken to be when the job began.
+      bits = network.summers_at.has_value() ? member.bits_per_second : std::min(bits, member.bits_per_second);
+      back = network.summers_at.has_value() ? member.bits_per_second : std::min(back, member.bits_per_second);
     }
   }
   std::vector<topology::Host> named = part.hosts();

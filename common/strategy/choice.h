@@ -26,8 +26,8 @@ inline constexpr double kAssumedOverheadSeconds = 5e-6;
 // - Without `known`, all are on one switch, each with the bandwidth of its member. A message and its answer take
 //   `round_trip_seconds`.
 // - Otherwise they are hosts of that topology. No host's link is faster than the bandwidth of its member, if that is
-//   known. If `round_trip_seconds` is longer than the longest round trip of the topology, the software of the hosts
-//   takes the difference, which each link of a host gets a quarter of.
+//   known; with JobNetwork::summers_at it is as fast. If `round_trip_seconds` is longer than the longest round trip of
+//   the topology, the software of the hosts takes the difference, which each link of a host gets a quarter of.
 // Each host for which `known` states no overhead of a message gets `overhead_seconds`. `summers_at`: the switch of each
 // CPU summer, by its place among the summers of the plan, if JobNetwork::summers_at is set; where it is not given, the
 // index of the summer is its place.

@@ -20,6 +20,9 @@
 namespace gleaner::reconcile {
 namespace {
 
+// The links of machines may turn out to be faster than they are taken to be when a job begins.
+constexpr double kPlenty = 1000;
+
 // Returns the workers, by the numbers of the map, and then the summers.
 std::vector<fabric::Host> hosts_of(const Observation& observation, const Workers& workers, const api::RankMap& map,
                                    const std::vector<const PodView*>& summers) {
@@ -56,7 +59,7 @@ absl::Status set_network(const Observation& observation, const Workers& workers,
   std::vector<const PodView*> placed;
   std::ranges::copy_if(summers, std::back_inserter(placed), [](const PodView* pod) { return pod != nullptr; });
   const std::vector<fabric::Host> hosts = hosts_of(observation, workers, map, placed);
-  GLN_ASSIGN_OR_RETURN(const topology::Topology all, fabric::network_of(*observation.fabric, hosts));
+  GLN_ASSIGN_OR_RETURN(const topology::Topology all, fabric::network_of(*observation.fabric, hosts, kPlenty));
   if (all.switches().size() == 1) return absl::OkStatus();
   strategy::JobNetwork network;
   std::vector<uint32_t> hosts_of_workers(options.workers);

@@ -140,6 +140,17 @@ TEST(NetworkOf, FurtherHostsHaveTheLatencyOfTheirSwitch) {
   EXPECT_THAT(latencies_at_switches(fabric, hosts), ElementsAre(49.5e-6, 20e-6, 5.5e-6, 6.5e-6, 8.5e-6));
 }
 
+TEST(NetworkOf, UnknownUplinksCarryPlenty) {
+  const Fabric racks = Fabric::of_labels({{"n0", {"a"}}, {"n1", {"a"}}, {"n2", {"b"}}, {"n3", {"b"}}}, {{"rack"}}, {});
+  const std::vector<Host> hosts = {{"h0", "n0", 10e9}, {"h1", "n1", 10e9}, {"h2", "n2", 10e9}, {"h3", "n3", 10e9}};
+  for (const double plenty : {1.0, 1000.0}) {
+    const topology::Topology network = network_of(racks, hosts, plenty).value();
+    for (const topology::Link& link : network.links()) {
+      EXPECT_EQ(link.bits_per_second, network.is_host(link.a) ? 10e9 : plenty * 20e9);
+    }
+  }
+}
+
 TEST(NetworkOf, HostMayHaveTheNameOfAGroup) {
   EXPECT_TRUE(network_of(small_cluster(), std::vector<Host>{{"a/r1", "n1", 1e9}, {"core", "n3", 1e9}}).ok());
   EXPECT_FALSE(network_of(small_cluster(), std::vector<Host>{{"w", "n1", 1e9}, {"w", "n3", 1e9}}).ok());

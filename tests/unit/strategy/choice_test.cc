@@ -88,6 +88,19 @@ TEST(Choice, SummersAreAtTheirSwitches) {
   EXPECT_FALSE(validate(known, 4, 3).ok()) << "each summer needs a host";
 }
 
+// A link may turn out to be faster than it was taken to be when the job began.
+TEST(Choice, LinksOfTheClustersNetworkAreThoseOfMembers) {
+  JobNetwork known{.topology = *topology::racks(2, 2, {10e9, 5e9, 10e-6}), .summers_at = std::vector<uint32_t>()};
+  plan::Plan plan = plan_of(4, 0);
+  plan.members[0].bits_per_second = 25e9;
+  plan.members[1].bits_per_second = 3e9;
+  plan.members[2].bandwidth_assumed = true;
+  const topology::Topology made = network_of(plan, 0, 0, &known)->topology;
+  EXPECT_EQ(made.bits_per_second(made.only_switch(0)->channel), 25e9);
+  EXPECT_EQ(made.bits_per_second(made.only_switch(1)->channel), 3e9);
+  EXPECT_EQ(made.bits_per_second(made.only_switch(2)->channel), 10e9);
+}
+
 TEST(Choice, EqualStrategiesShareASchedule) {
   plan::Plan plan = plan_of(2, 0);
   std::vector<plan::Tensor> tensors = {{"a", 256}, {"b", 256}, {"large", 64 << 20}};
