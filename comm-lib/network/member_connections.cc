@@ -24,6 +24,8 @@ constexpr uint32_t kFirstMembers = 8;
 
 // Fewer bytes, such as confirmations alone, tell nothing about the rate of a link.
 constexpr uint64_t kLeastBytes = 64 << 10;
+// The kernel counts busy time in ticks of up to 10 ms.
+constexpr absl::Duration kLeastBusy = absl::Milliseconds(100);
 
 transport::KeepAlive keep_alive_of(absl::Duration deadline) {
   return {std::min(transport::KeepAlive().ping_after, deadline / 10), deadline};
@@ -119,13 +121,16 @@ void MemberConnections::send(uint32_t member, const wire::Header& header, Buffer
 
 void MemberConnections::measure_rates() {
   for (Peer& peer : peers_) {
-    const std::optional<transport::Sent> before = std::exchange(peer.sent, std::nullopt);
-    if (!peer.up) continue;
-    peer.sent = peer.connection->sent();
-    if (!peer.sent.has_value() || !before.has_value() || peer.sent->bytes < before->bytes + kLeastBytes) continue;
-    const absl::Duration busy = peer.sent->busy - before->busy;
-    const auto bits = static_cast<double>(peer.sent->bytes - before->bytes) * 8;
-    if (busy > absl::ZeroDuration()) peer.bits_per_second = bits / absl::ToDoubleSeconds(busy);
+    const std::optional<transport::Sent> now = peer.up ? peer.connection->sent() : std::nullopt;
+    if (!now.has_value() || !peer.sent.has_value()) {
+      peer.sent = now;
+      continue;
+    }
+    const uint64_t bytes = now->bytes - peer.sent->bytes;
+    const absl::Duration busy = now->busy - peer.sent->busy;
+    if (bytes < kLeastBytes || busy < kLeastBusy) continue;
+    peer.bits_per_second = static_cast<double>(bytes) * 8 / absl::ToDoubleSeconds(busy);
+    peer.sent = now;
   }
 }
 

@@ -74,8 +74,9 @@ class MemberConnections final : public pipeline::Waiter {
   // Measures the round-trip time to the farthest connected member, and returns it.
   absl::Duration measure_round_trip();
   absl::Duration round_trip() const { return round_trip_; }
-  // Measures the rate at which this worker sent to each connected member since the last call, while bytes were under
-  // way. The busy time of a connection (TCP_INFO) tells the rate also of a link that is idle between steps.
+  // Measures the rate at which this worker sent to each connected member since the last measurement, while bytes
+  // were under way: for 100 ms at least. The busy time of a connection (TCP_INFO) tells the rate also of a link that is
+  // idle between steps.
   void measure_rates();
   // Returns the sum of the latest rates to members, in bits per second (BW(i) of Luo §4.2.3). Connections that send at
   // the same time share the link, so the sum is near its bandwidth; a slow peer lessens it. Zero: no rate is known.

@@ -20,14 +20,17 @@ namespace {
 using collective::MasterCounts;
 using collective::Spec;
 
-constexpr uint32_t kFewestWorkers = 3;
+constexpr uint32_t kFewestWorkers = 3, kMostWorkers = 64;
 constexpr int kMostMoves = 256;  // of one plan
 constexpr absl::Duration kFirstPause = absl::Seconds(5);
 constexpr absl::Duration kLongestPause = absl::Minutes(5);
 
 bool may_tune(const Options& options) {
   const Spec* const schedule = schedule_of(options.reduction.strategy);
-  if (schedule == nullptr || schedule->algorithm != "two-level" || options.workers < kFewestWorkers) return false;
+  if (schedule == nullptr || schedule->algorithm != "two-level" || options.workers < kFewestWorkers ||
+      options.workers > kMostWorkers) {
+    return false;
+  }
   const strategy::JobNetwork* const network = options.reduction.network.get();
   return network == nullptr || network->source != strategy::RankMapSource::kIdentity;
 }
@@ -49,6 +52,11 @@ uint32_t worker_of(const Spec& schedule, uint32_t rank) {
 MasterCounts masters_of(const Spec& schedule, const collective::Groups& groups, uint32_t ranks) {
   return schedule.masters.empty() ? strategy::even_masters(groups, strategy::kChunksOfEachRank * ranks)
                                   : schedule.masters;
+}
+
+// Returns whether a schedule sums some tensor. Owners sum tensors that accumulate.
+bool has_schedules(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.tensors, [](const plan::Tensor& tensor) { return tensor.schedule.has_value(); });
 }
 
 std::string name_with_masters(const Spec& schedule) {
@@ -80,19 +88,20 @@ absl::Status MasterTuning::begin(const plan::Plan& in_force) {
 
 absl::Status MasterTuning::on_measured(const plan::Plan& in_force, const StepTime& step, absl::Duration now) {
   const auto above_zero = [](double value) { return value > 0; };
-  if (!tunes_ || step.epoch != in_force.epoch || !above_zero(step.seconds) || !above_zero(step.bytes)) {
+  if (!tunes_ || !has_schedules(in_force) || step.epoch != in_force.epoch || !above_zero(step.seconds) ||
+      !above_zero(step.bytes)) {
     return absl::OkStatus();
   }
-  if (!std::ranges::all_of(step.link_bits_per_second, above_zero)) return absl::OkStatus();
   if (!autotune_.has_value()) GLN_RETURN_IF_ERROR(begin(in_force));
   const Spec& schedule = in_force.schedules[schedule_of_new(in_force)];
   const std::vector<double> before = links_.ratios();
-  if (links_.on_measured(by_rank(schedule, step.link_bits_per_second))) {
+  const bool has_changed = links_.on_measured(by_rank(schedule, step.link_bits_per_second));
+  if (has_changed) {
     hope(before);
     is_due_ = true;
     wish_.reset();
   }
-  judge(in_force, 1 / step.seconds, now);
+  judge(in_force, 1 / step.seconds, has_changed, now);
   if (!is_due_ || wish_.has_value() || now < next_ || !links_.are_known()) return absl::OkStatus();
   is_due_ = false;
   std::vector<double> bits_per_second = links_.bits_per_second();
@@ -113,18 +122,18 @@ void MasterTuning::hope(const std::vector<double>& before) {
 }
 
 // Finds out whether the last change has helped.
-void MasterTuning::judge(const plan::Plan& in_force, double speed, absl::Duration now) {
+void MasterTuning::judge(const plan::Plan& in_force, double speed, bool has_link_changed, absl::Duration now) {
   if (!trial_.has_value()) return;
   const Trial trial = *std::exchange(trial_, std::nullopt);
   if (in_force.epoch != trial.epoch) return;  // the speed of another plan shows nothing
   if (speed >= trial.speed_before * (1 + kHelps)) {
-    pause_ = absl::ZeroDuration();
+    pause_ = pause_ > kFirstPause ? pause_ / 2 : absl::ZeroDuration();
     return;
   }
   hopes_.assign(hopes_.size(), false);
   pause_ = next_pause(pause_, kFirstPause, kLongestPause);
   next_ = now + pause_;
-  if (speed >= trial.speed_before * (1 - kHarms)) return;
+  if (speed >= trial.speed_before * (1 - kHarms) || has_link_changed) return;
   is_due_ = false;
   wish(in_force, in_force.schedules[trial.schedule_before], 0, "steps have become longer with these masters");
 }
@@ -144,9 +153,15 @@ void MasterTuning::tune(const plan::Plan& in_force, const strategy::Autotune::Me
     if (!next.has_value()) break;
     if (longest(*next) < longest(best)) best = *next;
   }
-  if (longest(best) >= longest(present) * (1 - kLeastGain)) return;
   Spec wanted = schedule;
   wanted.masters = best;
+  if (in_force.schedules.size() == plan::kMaxSchedules) {
+    const auto masters = [&](const Spec& each) { return masters_of(each, groups_, in_force.workers); };
+    wanted =
+        *std::ranges::min_element(in_force.schedules, {}, [&](const Spec& each) { return longest(masters(each)); });
+    best = masters(wanted);
+  }
+  if (longest(best) >= longest(present) * (1 - kLeastGain)) return;
   wish(in_force, wanted, measured.speed, why(schedule));
   const auto chunks = static_cast<double>(strategy::kChunksOfEachRank * in_force.workers);
   wish_->change.seconds_before = longest(present) * measured.bytes * 8 / chunks;

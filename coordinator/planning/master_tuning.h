@@ -3,25 +3,27 @@
 //
 // For each measurement (step_times.h):
 // 1. SteadyLinks takes the bandwidths that the workers report, and tells whether a link has changed.
-// 2. If a link has, or the masters have, Autotune moves masterships by the steady bandwidths, until the ranks are
-//    balanced. One plan makes all these moves, since each plan costs an agreement of all members, and a plan has room
-//    for 64 schedules. PLink makes one move for each measurement, because its bandwidths depend on the masters; here a
-//    later measurement corrects them.
+// 2. If a link has, or the masters have, Quicktune chooses masters by the steady bandwidths, and Autotune moves
+//    masterships until the ranks are balanced; the better result counts. One plan makes all these moves, since each
+//    plan costs an agreement of all members, and a plan has room for 64 schedules; a full one changes among these.
+//    PLink makes one move for each measurement, because its bandwidths depend on the masters; here a later measurement
+//    corrects them.
 //    A link that is faster again can't show its rate while its worker has few masterships: it then waits for others. So
 //    a link whose ratio rises counts as fast as the median one, until a plan by that does not help.
 // 3. If the slowest rank then carries its load in less time by kLeastGain, a plan gives all tensors a schedule with
 //    these masters, from such a push_pull on that no worker has begun (push_pull_counts.h).
 // 4. The first measurement under that plan judges it. If steps are not faster by kHelps, no other change is made for
-//    5 s, and for twice as long after each further one, up to 5 minutes. If they are slower by kHarms, the masters go
-//    back, and stay until a link changes.
+//    5 s, and for twice as long after each further one, up to 5 minutes. If they are slower by kHarms, and no link
+//    has changed meanwhile, the masters go back, and stay until a link changes.
 // So links that stay as they are lead to no plan, and measurements that mislead lead to fewer and fewer.
 //
 // The weights are β = 0 and γ = 1. With β = 1 Finetune gives masterships back to a rank with a slow link, since its
 // load is the least, and steps wait for it.
 //
-// No tuning: fewer than three workers, since each of two carries the same in any case; a network with --rank-map
-// identity, which fixes masters, too; and a worker that does not know the rate of its link, as without TCP. A schedule
-// without numbers of masters counts as one with those of even_masters().
+// No tuning: fewer than three workers, since each of two carries the same in any case; more than 64, since Quicktune
+// then takes too long for an event; a network with --rank-map identity, which fixes masters, too; and a worker that has
+// never known the rate of its link, as without TCP. A schedule without numbers of masters counts as one with those of
+// even_masters().
 //
 // Pure; belongs to a Planner.
 #pragma once
@@ -86,7 +88,7 @@ class MasterTuning {
   absl::Status begin(const plan::Plan& in_force);
   // Finds the ranks whose ratios have risen from `before`, but stay below 1.
   void hope(const std::vector<double>& before);
-  void judge(const plan::Plan& in_force, double speed, absl::Duration now);
+  void judge(const plan::Plan& in_force, double speed, bool has_link_changed, absl::Duration now);
   void tune(const plan::Plan& in_force, const strategy::Autotune::Measured& measured);
   void wish(const plan::Plan& in_force, collective::Spec schedule, double speed, std::string why);
   std::string why(const collective::Spec& schedule) const;
@@ -101,7 +103,7 @@ class MasterTuning {
   std::optional<Wish> proposed_;
   std::optional<Trial> trial_;
   bool is_due_ = false;   // a link or the masters have changed since Autotune was asked
-  absl::Duration pause_;  // after the last change, which did not help; zero: it did
+  absl::Duration pause_;  // after the last change that did not help; each that helps halves it
   absl::Duration next_;   // earliest time of the next change
 };
 

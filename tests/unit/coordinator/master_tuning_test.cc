@@ -8,7 +8,11 @@
 #include <random>
 
 #include "common/collective/groups.h"
+#include "common/plan/partitioner.h"
 #include "common/strategy/masters.h"
+#include "common/strategy/rank_maps.h"
+#include "common/topology/builders.h"
+#include "common/topology/subset.h"
 #include "tests/unit/coordinator/fleet.h"
 
 namespace gleaner::coordinator {
@@ -32,13 +36,13 @@ Options two_level_options() {
 // Eight workers in two groups. A step takes as long as the worker that is slowest with its load and its link.
 class MasterTuningTest : public testing::Test {
  protected:
-  MasterTuningTest() : fleet(two_level_options()) {
+  explicit MasterTuningTest(const Options& options = two_level_options(), bool accumulates = false) : fleet(options) {
     fleet.start();
-    declare("w");
+    declare("w", accumulates);
   }
-  void declare(const std::string& name) {
+  void declare(const std::string& name, bool accumulates = false) {
     for (uint32_t seat = 0; seat < kWorkers; ++seat) {
-      fleet.declare(seat, {{name, kElements, DataType::kFloat32, 0}});
+      fleet.declare(seat, {{.name = name, .elements = kElements, .accumulates = accumulates}});
     }
     fleet.settle();
   }
@@ -71,6 +75,7 @@ class MasterTuningTest : public testing::Test {
         inbox.push_back(message);
         continue;
       }
+      ++questions;
       const std::vector<uint64_t> counts(plan().tensors.size(), steps_);
       fleet.core->on_push_pulls(fleet.members[0].stream, fleet.epoch(0), counts, fleet.now, fleet.actions);
     }
@@ -84,6 +89,7 @@ class MasterTuningTest : public testing::Test {
   Fleet fleet;
   std::vector<double> links = std::vector<double>(kWorkers, 5e9);
   double noise = 0.05;
+  int questions = 0;             // about push_pulls, to worker 0
   std::vector<double> rates;     // that workers report; empty: those of the links
   bool ignores_masters = false;  // steps take as long with all masters
 
@@ -224,6 +230,91 @@ TEST_F(MasterTuningTest, HarmfulMastersGoBack) {
   const uint32_t epoch = plan().epoch;
   run(absl::Minutes(10));
   EXPECT_EQ(plan().epoch, epoch) << "no link changes";
+}
+
+class OnlyAccumulating : public MasterTuningTest {
+ protected:
+  OnlyAccumulating() : MasterTuningTest(two_level_options(), true) {}
+};
+
+TEST_F(OnlyAccumulating, HasNoMasters) {
+  ignores_masters = true;
+  run(absl::Seconds(20));
+  links[0] = 2e9;
+  run(absl::Minutes(2));
+  EXPECT_EQ(plan().epoch, 2u);
+}
+
+// A change is judged by steps that another link has made longer.
+TEST_F(MasterTuningTest, LinksMayFallOneAfterTheOther) {
+  for (absl::Duration delay; delay < absl::Seconds(8); delay += absl::Milliseconds(500)) {
+    links.assign(kWorkers, 5e9);
+    run(absl::Minutes(1));
+    links[0] = 2e9;
+    run(delay);
+    links[1] = 2e9;
+    run(absl::Minutes(1));
+    EXPECT_EQ(counts().local[0] + counts().local[1], 0u) << delay;
+  }
+}
+
+// As for a worker that sends to the other workers of its machine only.
+TEST_F(MasterTuningTest, AWorkerWithoutMastershipsMaySendNothingByTcp) {
+  run(absl::Seconds(20));
+  const auto run_without_rate = [&](absl::Duration time) {
+    for (const absl::Duration end = fleet.now + time; fleet.now < end; pass_steps()) {
+      rates = links;
+      if (counts().local[0] == 0) rates[0] = 0;
+    }
+  };
+  links[0] = 2e9;
+  run_without_rate(absl::Seconds(40));
+  ASSERT_EQ(counts().local[0], 0u);
+  links[5] = 2e9;
+  run_without_rate(absl::Seconds(40));
+  EXPECT_EQ(counts().local[5], 0u);
+}
+
+TEST_F(MasterTuningTest, AFullPlanChangesAmongItsSchedules) {
+  std::mt19937_64 dice(7);
+  for (int i = 0; i < 300 && plan().schedules.size() < plan::kMaxSchedules; ++i) {
+    for (double& link : links) link = 1e9 * static_cast<double>(2 + dice() % 8);
+    run(absl::Seconds(20));
+  }
+  ASSERT_EQ(plan().schedules.size(), plan::kMaxSchedules);
+  links.assign(kWorkers, 5e9);
+  run(absl::Minutes(1));
+  EXPECT_LT(ratio_of_extremes(loads()), 1.3);
+  links[2] = 2e9;
+  const int before = questions;
+  run(absl::Minutes(5));
+  EXPECT_LE(questions, before + 20);
+}
+
+// Five workers are in one rack, and three in another one.
+class InUnequalRacks : public MasterTuningTest {
+ protected:
+  static Options in_racks() {
+    Options options = two_level_options();
+    options.partition_bytes = 1 << 16;
+    const std::vector<uint32_t> hosts = {0, 1, 2, 3, 4, 5, 6, 7};
+    options.reduction.network = std::make_shared<const strategy::JobNetwork>(
+        strategy::JobNetwork{.topology = *topology::subset(*topology::racks(2, 5, {5e9, 1e9, 1e-6}), hosts)});
+    return options;
+  }
+  InUnequalRacks() : MasterTuningTest(in_racks()) {}
+};
+
+TEST_F(InUnequalRacks, OwnersKeepTheirSharesByUplinks) {
+  declare("a", true);
+  const std::vector<uint64_t> owned = plan::owned_bytes(plan());
+  const uint32_t epoch = plan().epoch;
+  EXPECT_GT(ratio_of_extremes({owned.begin(), owned.end()}), 1.5);
+  run(absl::Seconds(20));
+  links[0] = 2e9;
+  run(absl::Seconds(20));
+  ASSERT_GT(plan().epoch, epoch);
+  EXPECT_EQ(plan::owned_bytes(plan()), owned);
 }
 
 }  // namespace

@@ -35,6 +35,17 @@ TEST(SteadyLinks, ASingleMeasurementIsNoise) {
   EXPECT_THAT(links.ratios(), ElementsAre(1, 0.4, 1));
 }
 
+TEST(SteadyLinks, AnUnknownBandwidthChangesNothing) {
+  SteadyLinks links;
+  EXPECT_FALSE(links.on_measured({0, 0, 0}));
+  for (int i = 0; i < 3; ++i) links.on_measured({5, 0, 5});
+  EXPECT_FALSE(links.are_known());
+  for (int i = 0; i < 2; ++i) links.on_measured({5, 2, 5});
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(links.on_measured({6, 0, 6}));
+  EXPECT_THAT(links.bits_per_second(), ElementsAre(6, DoubleNear(2.4, 1e-9), 6));
+  EXPECT_FALSE(links.on_measured({6, 6, 6})) << "the first one since then";
+}
+
 TEST(SteadyLinks, ARatioNearOneBecomesOneAgain) {
   SteadyLinks links;
   for (int i = 0; i < 2; ++i) links.on_measured({5, 3.9, 5});
