@@ -52,6 +52,7 @@ void place_one_more(const fabric::Fabric& fabric, ExplainedJob& job) {
   }
   if (!fabric::has_known_uplinks(fabric, nodes)) return;
   const char* const nowhere = "";
+  const double present = bound.seconds_per_byte();
   double best = bound.with_summer(nowhere, job.one_more_bits_per_second);
   for (const api::TopologyGroup& group : fabric.groups()) {
     if (group.nodes.empty()) continue;
@@ -61,7 +62,11 @@ void place_one_more(const fabric::Fabric& fabric, ExplainedJob& job) {
     best = seconds;
     job.one_more_group = group.name;
   }
-  job.one_more_bound_seconds = best * static_cast<double>(job.plan.spec.bytes_per_step);
+  // The plan's bound may count uplinks of before, which would be no gain of the summer.
+  const bool helps = best < present * (1 - kSame);
+  if (!helps) job.one_more_group.clear();
+  job.one_more_bound_seconds =
+      helps ? best * static_cast<double>(job.plan.spec.bytes_per_step) : job.plan.spec.bound_seconds;
 }
 
 }  // namespace
@@ -76,7 +81,7 @@ void count_uplinks(const absl::StatusOr<fabric::Fabric>& fabric, ExplainedJob& j
   place_one_more(*fabric, job);
   if (!job.uplink.ok() || !job.uplink->has_value()) return;
   job.limit = JobLimit::kUplink;
-  job.seconds = (*job.uplink)->seconds;
+  job.seconds = std::max((*job.uplink)->seconds, job.plan.spec.bound_seconds);
 }
 
 }  // namespace gleaner::cli

@@ -95,6 +95,14 @@ TEST(ExplainUplink, AStepTakesNoLessThanItsBound) {
               HasSubstr("Step       256 ms as planned, 1.0000 of the bound of 256 ms; an uplink binds\n"));
 }
 
+TEST(ExplainUplink, AFasterUplinkIsNoGainOfASummer) {
+  api::ReductionPlan plan = four_workers();
+  plan.spec.bound_seconds = 0.256;  // by an uplink of 5 Gbit/s
+  EXPECT_THAT(to_text(explain(plan, two_racks(8e9))),
+              AllOf(HasSubstr("1.0000 of the bound of 256 ms; the uplink of b binds\n"),
+                    HasSubstr("One more   summer of 10 Gbit/s: no gain\n"), HasSubstr("b binds: 8 Gbit/s carries")));
+}
+
 TEST(ExplainUplink, SchedulesAndUnknownLinksHaveNone) {
   api::ReductionPlan plan = four_workers();
   plan.spec.members[1].bandwidth_assumed = true;
