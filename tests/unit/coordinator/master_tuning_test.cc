@@ -48,7 +48,7 @@ class MasterTuningTest : public testing::Test {
   }
 
   const plan::Plan& plan() const { return fleet.core->plan(); }
-  const collective::Spec& schedule() const { return plan().schedules[*plan().tensors.back().schedule]; }
+  const collective::Spec& schedule() const { return plan().schedules[MasterTuning::schedule_of_new(plan())]; }
   MasterCounts counts() const {
     return schedule().masters.empty() ? strategy::even_masters(groups_, kChunks) : schedule().masters;
   }
