@@ -1,9 +1,9 @@
 // SteadyLinks decides when links have become slower or faster, so that the masters of two-level move by that and not by
 // the noise of measurements.
 //
-// It looks at the ratio of each rank's measured bandwidth to the median, since masters depend on ratios alone. The
-// ratio of a rank is steady: it changes only when two measurements in a row differ from it by more than a quarter and
-// agree with each other within a quarter. A new ratio within a quarter of 1 counts as 1, so ranks with links of the
+// SteadyLinks keeps the ratio of each rank's measured bandwidth to the median, since masters depend on ratios alone.
+// The ratio of a rank is steady: it changes only when two measurements in a row differ from it by more than a quarter
+// and agree with each other within a quarter. A new ratio within a quarter of 1 counts as 1, so ranks with links of the
 // same kind get masters in the same numbers. Two measurements in a row within a tenth of 1 make another ratio 1 again.
 // A ratio is known once two measurements in a row agree. It stays while measurements lack the rank's bandwidth.
 //

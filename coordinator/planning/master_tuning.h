@@ -13,7 +13,8 @@
 // 3. If the slowest rank then carries its load in less time by kLeastGain, a plan gives all tensors a schedule with
 //    these masters, from such a push_pull on that no worker has begun (push_pull_counts.h).
 // 4. The first measurement under that plan judges it. If steps are not faster by kHelps, no other change is made for
-//    5 s, and for twice as long after each further one, up to 5 minutes. If they are slower by kHarms, and no link
+//    5 s, and for twice as long after each further one, up to 5 minutes; a change that helps halves
+//    this pause. If they are slower by kHarms, and no link
 //    has changed meanwhile, the masters go back, and stay until a link changes.
 // So links that stay as they are lead to no plan, and measurements that mislead lead to fewer and fewer.
 //

@@ -41,7 +41,8 @@ absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan&
   auto [entry, is_new] = sums_.try_emplace({tensor, step});
   Sum& sum = entry->second;
   if (!is_new) {
-    // Nobody waits for anybody in a push_pull of an empty tensor, so a worker may be ahead of a change by any number.
+    // Workers do not wait for each other in a push_pull of an empty tensor. So a worker may have begun any number of
+    // them by the old schedule before it gets the plan with the new one. Their sums are empty by both.
     if (sum.schedule == schedule || sum.bytes.empty()) return &sum.bytes;
     return absl::FailedPreconditionError(absl::StrCat("tensor ", tensor, " step ", step, " is summed by ",
                                                       plan::name_of(schedule), ", and by another worker by ",
